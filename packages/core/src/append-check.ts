@@ -1,0 +1,107 @@
+import type { AppendOptions, Entry, Headers } from './broker.ts';
+import { describe } from './describe.ts';
+import { BrokerError } from './errors.ts';
+
+/** The longest topic name, in UTF-8 bytes. */
+export const MAX_TOPIC_BYTES = 512;
+
+/** The most entries in one commit. */
+export const MAX_COMMIT_ENTRIES = 10_000;
+
+const MAX_KEY_LENGTH = 256;
+
+/** Refuses a topic name that is not 1 to {@link MAX_TOPIC_BYTES} bytes of well-formed text. Every other name is literal. */
+export function checkTopic(topic: unknown): asserts topic is string {
+  if (
+    typeof topic !== 'string' ||
+    topic === '' ||
+    topic.length > MAX_TOPIC_BYTES ||
+    !topic.isWellFormed() ||
+    Buffer.byteLength(topic) > MAX_TOPIC_BYTES
+  ) {
+    throw new BrokerError(
+      'TOPIC_INVALID',
+      `a topic is 1 to ${MAX_TOPIC_BYTES} bytes of well-formed text, not ${describe(topic)}`,
+    );
+  }
+}
+
+/** What an append was given, checked: the entries share one frozen header bag. */
+export interface CheckedAppend {
+  readonly entries: readonly Entry[];
+  readonly headers: Headers;
+  readonly idempotencyKey: string | undefined;
+}
+
+/** Checks the arguments of `append` for every broker alike. Throws a `BrokerError`; nothing has been written then. */
+export function checkAppend(
+  topic: string,
+  value: string | readonly string[],
+  options: AppendOptions = {},
+  maxEntryBytes: number = Number.POSITIVE_INFINITY,
+): CheckedAppend {
+  checkTopic(topic);
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (values.length === 0 || values.length > MAX_COMMIT_ENTRIES) {
+    throw new BrokerError(
+      'VALUE_INVALID',
+      `a commit has 1 to ${MAX_COMMIT_ENTRIES} entries, not ${values.length}`,
+    );
+  }
+  const headers = checkHeaders(options.headers);
+  const entries = values.map((text): Entry => {
+    // A lone surrogate has no UTF-8: the store would keep another text than the one given.
+    if (typeof text !== 'string' || !text.isWellFormed()) {
+      throw new BrokerError('VALUE_INVALID', `a value is well-formed text, not ${describe(text)}`);
+    }
+    if (text.length > maxEntryBytes || Buffer.byteLength(text) > maxEntryBytes) {
+      throw new BrokerError(
+        'ENTRY_TOO_LARGE',
+        `a value of topic ${describe(topic)} has ${Buffer.byteLength(text)} bytes, more than ${maxEntryBytes}`,
+      );
+    }
+    return { value: text, headers };
+  });
+  return { entries, headers, idempotencyKey: checkKey(options.idempotencyKey) };
+}
+
+/** Makes a frozen header bag without prototype. */
+export function headerBag(pairs: Iterable<readonly [string, string]>): Headers {
+  const bag: Record<string, string> = Object.create(null);
+  for (const [name, text] of pairs) bag[name] = text;
+  return Object.freeze(bag);
+}
+
+/** The bag of an entry without headers. */
+export const NO_HEADERS: Headers = headerBag([]);
+
+function checkHeaders(headers: AppendOptions['headers']): Headers {
+  if (headers === undefined) return NO_HEADERS;
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
+    throw new BrokerError(
+      'HEADERS_INVALID',
+      `headers are an object of strings, not ${describe(headers)}`,
+    );
+  }
+  const pairs = Object.entries(headers);
+  for (const [name, text] of pairs) {
+    if (typeof text !== 'string' || !text.isWellFormed() || !name.isWellFormed()) {
+      throw new BrokerError(
+        'HEADERS_INVALID',
+        `header ${describe(name)} is well-formed text, not ${describe(text)}`,
+      );
+    }
+  }
+  return headerBag(pairs);
+}
+
+function checkKey(key: string | undefined): string | undefined {
+  if (key === undefined) return undefined;
+  if (typeof key !== 'string' || key === '' || key.length > MAX_KEY_LENGTH || !key.isWellFormed()) {
+    throw new BrokerError(
+      'OPTION_INVALID',
+      `idempotencyKey is 1 to ${MAX_KEY_LENGTH} characters, not ${describe(key)}`,
+    );
+  }
+  return key;
+}

@@ -1,0 +1,85 @@
+import type { Loss } from './broker.ts';
+import { type Position, samePosition } from './position.ts';
+import type { CommitSlot } from './slot.ts';
+
+/** What a ring holds: commits, and the places where the log lost some. */
+export type RingItem =
+  | { readonly kind: 'commit'; readonly slot: CommitSlot }
+  | { readonly kind: 'gap'; readonly loss: Loss };
+
+/**
+ * The newest commits of a topic, numbered through by `seq` for the life of a tail. A reader holds a seq, so that its cost
+ * does not depend on how far it is behind; one whose seq has left the ring goes back to the log.
+ */
+export class Ring {
+  /** The place after the newest item. */
+  tip: Position;
+  /** How many entries to keep; a commit is dropped whole, and the newest is kept whatever its size. */
+  highWaterMark: number;
+  #items: RingItem[] = [];
+  #start = 0;
+  #entries = 0;
+  /** The seq of the first commit after the newest gap: from there on ordinals are dense. */
+  #denseFrom = 0;
+
+  constructor(tip: Position, highWaterMark: number) {
+    this.tip = tip;
+    this.highWaterMark = highWaterMark;
+  }
+
+  /** The seq of the oldest item kept. */
+  get start(): number {
+    return this.#start;
+  }
+
+  /** The seq that the next item will have. */
+  get end(): number {
+    return this.#start + this.#items.length;
+  }
+
+  push(slot: CommitSlot): void {
+    this.#items.push({ kind: 'commit', slot });
+    this.#entries += slot.entries.length;
+    this.tip = slot.commit.position;
+    let drop = 0;
+    while (this.#entries > this.highWaterMark && drop < this.#items.length - 1) {
+      const item = this.#items[drop] as RingItem;
+      if (item.kind === 'commit') this.#entries -= item.slot.entries.length;
+      drop += 1;
+    }
+    this.#drop(drop);
+  }
+
+  /** Marks a loss. Whoever reads up to it is told there; what follows starts at `tip`. */
+  pushGap(loss: Loss, tip: Position): void {
+    this.#items.push({ kind: 'gap', loss });
+    this.tip = tip;
+    this.#denseFrom = this.end;
+  }
+
+  /** Answers the item at a seq from `start` to before `end`. */
+  at(seq: number): RingItem {
+    return this.#items[seq - this.#start] as RingItem;
+  }
+
+  /** Finds where a reader at this position goes on, or undefined where the ring cannot prove that nothing lies between. */
+  seqAfter(position: Position): number | undefined {
+    if (samePosition(position, this.tip)) return this.end;
+    const from = Math.max(this.#start, this.#denseFrom);
+    const oldest = from < this.end ? this.at(from) : undefined;
+    if (oldest?.kind !== 'commit') return undefined;
+    const seq = from + position.ordinal + 1 - oldest.slot.commit.position.ordinal;
+    if (seq < from || seq >= this.end) return undefined;
+    const next = this.at(seq);
+    return next.kind === 'commit' && samePosition(next.slot.commit.previous, position)
+      ? seq
+      : undefined;
+  }
+
+  #drop(count: number): void {
+    // Shifting a short array is a memmove; a long one is cut rarely, in bulk.
+    if (count === 0) return;
+    this.#items.splice(0, count);
+    this.#start += count;
+  }
+}

@@ -1,0 +1,212 @@
+import type { BrokerLog, Commit, Loss, Sink } from './broker.ts';
+import { type Clock, delay } from './clock.ts';
+import { BrokerError } from './errors.ts';
+import type { Position } from './position.ts';
+import { isRetryable } from './retry.ts';
+import { Ring } from './ring.ts';
+import { commitSlot } from './slot.ts';
+
+export interface TailOptions {
+  /** Entries that the ring keeps. */
+  readonly highWaterMark: number;
+  /** How long the tail outlives its last member, in milliseconds. */
+  readonly lingerMs: number;
+  readonly clock: Clock;
+  /** Waits between tries to start the live read again, in milliseconds. */
+  readonly retryDelaysMs: readonly number[];
+}
+
+/** Whoever reads a tail. Its methods never throw. */
+export interface TailMember {
+  /** The ring has new items. */
+  wake(): void;
+  /** The live read broke and is tried again, or stands again. */
+  outage(state: 'outage' | 'live'): void;
+  /** The tail is over: the log cannot be read, or was closed. */
+  fail(error: unknown): void;
+}
+
+/**
+ * The shared live reader of one topic in this process. It starts with its first member, lingers after its last, and
+ * fills one ring for all of them. A live read that breaks is replaced by a fresh one from where the ring ends; a loss that
+ * the live read finds is put in the ring, at its place.
+ */
+export class Tail {
+  readonly topic: string;
+  readonly #log: BrokerLog;
+  readonly #members = new Set<TailMember>();
+  readonly #abort = new AbortController();
+  readonly #clock: Clock;
+  readonly #retryDelaysMs: readonly number[];
+  readonly #onStop: () => void;
+  readonly #ring: Promise<Ring>;
+  #highWaterMark: number;
+  #lingerMs: number;
+  #cancelLinger: (() => void) | undefined;
+  #state: 'starting' | 'live' | 'outage' | 'stopped' = 'starting';
+
+  /** Starts the live read. `onStop` is called once, when the tail takes no more members. */
+  constructor(log: BrokerLog, topic: string, options: TailOptions, onStop: () => void) {
+    this.topic = topic;
+    this.#log = log;
+    this.#clock = options.clock;
+    this.#retryDelaysMs = options.retryDelaysMs;
+    this.#highWaterMark = options.highWaterMark;
+    this.#lingerMs = options.lingerMs;
+    this.#onStop = onStop;
+    const { promise, resolve, reject } = promiseParts<Ring>();
+    this.#ring = promise;
+    promise.catch(() => {}); // a tail that failed before anybody waited is nobody's unhandled rejection
+    this.#log.observer.meter.count('brokerfeed.tail.started', 1);
+    this.#run(resolve).then(
+      // Whoever still waits for the ring has left the tail; let that wait end.
+      () => reject(new BrokerError('CLOSED', 'the live read was stopped')),
+      (error) => {
+        reject(error);
+        this.#stop();
+        for (const member of this.#members) member.fail(error);
+        this.#members.clear();
+      },
+    );
+  }
+
+  /** The ring, once the tail has a position. Rejects where the log could not be read. */
+  get ring(): Promise<Ring> {
+    return this.#ring;
+  }
+
+  get members(): number {
+    return this.#members.size;
+  }
+
+  get inOutage(): boolean {
+    return this.#state === 'outage';
+  }
+
+  /** Adds a member. Options of a later member widen those of the first. */
+  join(member: TailMember, options: Pick<TailOptions, 'highWaterMark' | 'lingerMs'>): void {
+    this.#cancelLinger?.();
+    this.#cancelLinger = undefined;
+    this.#members.add(member);
+    this.#lingerMs = Math.max(this.#lingerMs, options.lingerMs);
+    if (options.highWaterMark > this.#highWaterMark) {
+      this.#highWaterMark = options.highWaterMark;
+      this.#ring.then((ring) => {
+        ring.highWaterMark = Math.max(ring.highWaterMark, options.highWaterMark);
+      }, ignore);
+    }
+  }
+
+  /** Counts a member that fell behind the ring. */
+  lagged(): void {
+    this.#log.observer.meter.count('brokerfeed.tail.lagged', 1);
+    this.#log.observer.logger.debug({ topic: this.topic }, 'brokerfeed.tail.lagged');
+  }
+
+  leave(member: TailMember): void {
+    if (!this.#members.delete(member) || this.#members.size > 0 || this.#state === 'stopped')
+      return;
+    if (this.#lingerMs === 0) this.#stop();
+    else this.#cancelLinger = this.#clock.after(this.#lingerMs, () => this.#stop());
+  }
+
+  #stop(): void {
+    if (this.#state === 'stopped') return;
+    this.#state = 'stopped';
+    this.#cancelLinger?.();
+    this.#abort.abort();
+    this.#onStop();
+  }
+
+  /** Reads live until stopped. Rejects when the log cannot be read any more. */
+  async #run(resolveRing: (ring: Ring) => void): Promise<void> {
+    const { signal } = this.#abort;
+    let ring: Ring | undefined;
+    let lost: Loss | undefined;
+    let failures = 0;
+    while (!signal.aborted) {
+      try {
+        if (ring === undefined || lost !== undefined) {
+          // 'latest' is asked for once, and once after each loss; from then on the position is ours.
+          const tip = await this.#latest(signal);
+          if (ring === undefined) {
+            ring = new Ring(tip, this.#highWaterMark);
+            resolveRing(ring);
+          } else if (lost !== undefined) {
+            ring.pushGap(lost, tip);
+            this.#log.observer.meter.count('brokerfeed.tail.gaps', 1, { reason: lost });
+            lost = undefined;
+            this.#wake();
+          }
+        }
+        const sink = this.#sink(ring, () => {
+          failures = 0;
+        });
+        lost = await this.#log.follow(this.topic, ring.tip, sink, signal);
+        // Past the end while reading live: the log was rolled back under us.
+        if (lost === 'ahead') lost = 'forked';
+      } catch (error) {
+        if (signal.aborted) return;
+        const ms = this.#retryDelaysMs[failures];
+        if (ms === undefined || !isRetryable(error)) throw error;
+        failures += 1;
+        this.#report(error, failures, ms);
+        await delay(this.#clock, ms, signal);
+      }
+    }
+  }
+
+  async #latest(signal: AbortSignal): Promise<Position> {
+    const page = await this.#log.page(this.topic, 'latest', 0, signal);
+    return page.verdict === 'ok' ? page.from : page.bounds.last;
+  }
+
+  #sink(ring: Ring, onLive: () => void): Sink {
+    return {
+      live: () => {
+        onLive();
+        this.#enter('live');
+      },
+      commits: (commits: readonly Commit[]) => {
+        for (const commit of commits) ring.push(commitSlot(this.topic, commit));
+        this.#wake();
+      },
+    };
+  }
+
+  #wake(): void {
+    for (const member of this.#members) member.wake();
+  }
+
+  #enter(state: 'live' | 'outage'): void {
+    const before = this.#state;
+    if (before === 'stopped' || before === state) return;
+    this.#state = state;
+    if (before !== 'starting' || state === 'outage')
+      for (const member of this.#members) member.outage(state);
+  }
+
+  #report(error: unknown, attempt: number, retryInMs: number): void {
+    const { logger, meter } = this.#log.observer;
+    meter.count('brokerfeed.tail.restarts', 1);
+    logger.warn({ topic: this.topic, attempt, retryInMs, err: error }, 'brokerfeed.tail.restart');
+    this.#enter('outage');
+  }
+}
+
+function ignore(): void {}
+
+/** `Promise.withResolvers`, which Node 20 lacks. */
+function promiseParts<T>(): {
+  promise: Promise<T>;
+  resolve: (value: T) => void;
+  reject: (error: unknown) => void;
+} {
+  let resolve!: (value: T) => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<T>((res, rej) => {
+    resolve = res;
+    reject = rej;
+  });
+  return { promise, resolve, reject };
+}
