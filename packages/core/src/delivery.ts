@@ -1,6 +1,6 @@
 import type { ResolvedFeedOptions } from './feed-options.ts';
 import { FeedRefusal } from './feed-refusal.ts';
-import { chain, isPromise, type MaybePromise } from './maybe-promise.ts';
+import { chain, Eventual, isPromise, type MaybePromise } from './maybe-promise.ts';
 import type { Observer } from './observer.ts';
 import { type EntryStage, RefusalTally } from './refusal-tally.ts';
 import type { EntrySlot } from './slot.ts';
@@ -11,7 +11,7 @@ export const SKIPPED: unique symbol = Symbol('skipped');
 
 /** What one feed keeps on an entry for all its subscribers. */
 class EntryMemo {
-  prepared: MaybePromise<unknown> | undefined;
+  value: Eventual<unknown> | undefined;
   reported = false;
 }
 
@@ -40,40 +40,69 @@ export class Delivery<A extends object> {
     return this.#users === 0;
   }
 
-  /** Makes the value of an entry for one subscriber. Throws a refusal where entries that fail end the feed. */
-  value(slot: EntrySlot, args: A): MaybePromise<unknown> {
-    const { prepare, filter, map } = this.#options;
-    let value =
-      prepare === undefined
-        ? this.#stage('decode', slot, () => this.#decode(slot))
-        : this.#prepared(slot);
-    if (filter !== undefined) {
-      value = chain(value, (input) => {
-        if (input === SKIPPED) return SKIPPED;
-        const kept = this.#stage('filter', slot, () => filter(input, { ...args, entry: slot }));
-        return chain(kept, (keep) => (keep === true ? input : SKIPPED));
-      });
-    }
-    if (map !== undefined) {
-      value = chain(value, (input) => {
-        if (input === SKIPPED) return SKIPPED;
-        const mapped = this.#stage('map', slot, () => map(input, slot, args));
-        return chain(mapped, (output) => (output === undefined ? SKIPPED : output));
-      });
-    }
-    return value;
+  /** Whether what a subscriber gets of an entry is the same for all, where it gets it. */
+  get isShared(): boolean {
+    return this.#options.map === undefined;
   }
 
-  #prepared(slot: EntrySlot): MaybePromise<unknown> {
-    const memo = this.#memo(slot);
-    memo.prepared ??= chain(
-      this.#stage('decode', slot, () => this.#decode(slot)),
-      (decoded) =>
-        decoded === SKIPPED
-          ? SKIPPED
-          : this.#stage('prepare', slot, () => this.#options.prepare?.(decoded, slot)),
+  /** Whether every subscriber gets every entry. */
+  get isWhole(): boolean {
+    return this.isShared && this.#options.filter === undefined;
+  }
+
+  /** Makes the value of an entry for one subscriber, its own. Throws a refusal where entries that fail end the feed. */
+  value(slot: EntrySlot, args: A): MaybePromise<unknown> {
+    const { prepare, map } = this.#options;
+    const value = chain(
+      prepare === undefined ? this.#decoded(slot) : this.sharedValue(slot),
+      (input) => this.#filtered(slot, input, args),
     );
-    return memo.prepared;
+    if (map === undefined) return value;
+    return chain(value, (input) => {
+      if (input === SKIPPED) return SKIPPED;
+      const mapped = this.#stage('map', slot, () => map(input, slot, args));
+      return chain(mapped, (output) => (output === undefined ? SKIPPED : output));
+    });
+  }
+
+  /** Makes the value that all subscribers of {@link isShared} get, once. */
+  sharedValue(slot: EntrySlot): MaybePromise<unknown> {
+    const memo = this.#memo(slot);
+    memo.value ??= new Eventual(
+      chain(this.#decoded(slot), (decoded) => {
+        const { prepare } = this.#options;
+        if (decoded === SKIPPED || prepare === undefined) return decoded;
+        return this.#stage('prepare', slot, () => prepare(decoded, slot));
+      }),
+    );
+    return memo.value.get();
+  }
+
+  /** Decides whether one subscriber gets the shared value. A filter that changes the value it is given changes nothing sent. */
+  passes(slot: EntrySlot, args: A): MaybePromise<boolean> {
+    if (this.#options.filter === undefined) return true;
+    const kept = chain(this.sharedValue(slot), (input) => this.#filtered(slot, input, args));
+    return chain(kept, (input) => input !== SKIPPED);
+  }
+
+  /** Makes the bytes of a value; one that cannot be written fails like any other step. */
+  encoded(slot: EntrySlot, encode: () => Uint8Array): Uint8Array | typeof SKIPPED {
+    try {
+      return encode();
+    } catch (error) {
+      return this.#failed('encode', slot, error);
+    }
+  }
+
+  #filtered(slot: EntrySlot, input: unknown, args: A): MaybePromise<unknown> {
+    const { filter } = this.#options;
+    if (filter === undefined || input === SKIPPED) return input;
+    const kept = this.#stage('filter', slot, () => filter(input, { ...args, entry: slot }));
+    return chain(kept, (keep) => (keep === true ? input : SKIPPED));
+  }
+
+  #decoded(slot: EntrySlot): MaybePromise<unknown> {
+    return this.#stage('decode', slot, () => this.#decode(slot));
   }
 
   #decode(slot: EntrySlot): MaybePromise<unknown> {

@@ -2,8 +2,9 @@ import { checkTopic } from './append-check.ts';
 import type { Broker, BrokerLog } from './broker.ts';
 import { Delivery } from './delivery.ts';
 import { type FeedOptions, resolveFeedOptions } from './feed-options.ts';
-import { FeedReader, type FeedShared, type FeedStart } from './feed-reader.ts';
+import { FeedReader } from './feed-reader.ts';
 import { FeedRefusal, toRefusal } from './feed-refusal.ts';
+import { FeedSession, type FeedShared, type FeedStart } from './feed-session.ts';
 import { refuseOption } from './option-check.ts';
 import { SnapshotLoads } from './snapshot.ts';
 import { type TokenScope, TokenSigner } from './token-signer.ts';
@@ -46,16 +47,16 @@ export class Feed<A extends object = object> {
     const scope: TokenScope = { topic, audience: await this.#audience(args) };
     const start = this.#check(request.lastEventId, scope);
     const delivery = this.#delivery(topic);
-    const reader = new FeedReader(this.#shared, delivery, scope, args, signal, () => {
+    const session = new FeedSession(this.#shared, delivery, scope, args, signal, () => {
       if (delivery.release()) this.#deliveries.delete(topic);
     });
     try {
-      await reader.start(start);
+      await session.start(start);
     } catch (error) {
-      reader.close();
+      session.close();
       throw toRefusal(error);
     }
-    return reader;
+    return new FeedReader(session);
   }
 
   async #audience(args: A): Promise<string | undefined> {

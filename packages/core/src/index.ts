@@ -25,8 +25,9 @@ export { describe } from './describe.ts';
 export { BROKER_ERROR_CODES, BrokerError, type BrokerErrorCode, isBrokerError } from './errors.ts';
 export { Feed, type FeedRequest } from './feed.ts';
 export type { FeedGap, FeedOptions, Snapshot } from './feed-options.ts';
-export { type FeedFrame, FeedReader } from './feed-reader.ts';
+export { FeedReader } from './feed-reader.ts';
 export { FeedRefusal } from './feed-refusal.ts';
+export type { FeedFrame } from './feed-session.ts';
 export {
   type Attributes,
   type Logger,
@@ -36,5 +37,7 @@ export {
 } from './observer.ts';
 export { functionOption, integerOption, refuseOption } from './option-check.ts';
 export { EPOCH_PATTERN, newEpoch, type Position, samePosition } from './position.ts';
+export type { EncodedRun, FrameEncoder, PushTarget } from './push-target.ts';
+export { type Outlet, type Scheduler, scheduler } from './scheduler.ts';
 export type { EntrySlot, FeedEntry } from './slot.ts';
 export type { StandardSchema } from './standard-schema.ts';

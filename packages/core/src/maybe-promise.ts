@@ -11,3 +11,23 @@ export function chain<T, R>(
 ): MaybePromise<R> {
   return isPromise(value) ? value.then(next) : next(value);
 }
+
+/** A value that is there, or will be: once it is there, it is answered without a promise. */
+export class Eventual<T> {
+  #value: MaybePromise<T>;
+
+  constructor(value: MaybePromise<T>) {
+    this.#value = value;
+    if (!isPromise(value)) return;
+    value.then(
+      (settled) => {
+        this.#value = settled;
+      },
+      () => {}, // whoever asks gets the rejected promise
+    );
+  }
+
+  get(): MaybePromise<T> {
+    return this.#value;
+  }
+}

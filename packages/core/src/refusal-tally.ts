@@ -5,7 +5,7 @@ import type { Observer } from './observer.ts';
 const WARN_EVERY_MS = 10_000;
 
 /** Where an entry failed on its way to a subscriber. */
-export type EntryStage = 'decode' | 'prepare' | 'filter' | 'map';
+export type EntryStage = 'decode' | 'prepare' | 'filter' | 'map' | 'encode';
 
 /** Counts the entries of one topic that could not be delivered, and keeps the log readable while a producer misbehaves. */
 export class RefusalTally {

@@ -1,5 +1,6 @@
 import type { Loss } from './broker.ts';
 import { type Position, samePosition } from './position.ts';
+import { Run } from './run.ts';
 import type { CommitSlot } from './slot.ts';
 
 /** What a ring holds: commits, and the places where the log lost some. */
@@ -21,6 +22,8 @@ export class Ring {
   #entries = 0;
   /** The seq of the first commit after the newest gap: from there on ordinals are dense. */
   #denseFrom = 0;
+  /** Runs that were asked for since the ring changed, by their first seq. Readers that keep up all share one. */
+  readonly #runs = new Map<number, Run>();
 
   constructor(tip: Position, highWaterMark: number) {
     this.tip = tip;
@@ -38,28 +41,40 @@ export class Ring {
   }
 
   push(slot: CommitSlot): void {
+    this.#runs.clear();
     this.#items.push({ kind: 'commit', slot });
     this.#entries += slot.entries.length;
     this.tip = slot.commit.position;
-    let drop = 0;
-    while (this.#entries > this.highWaterMark && drop < this.#items.length - 1) {
-      const item = this.#items[drop] as RingItem;
-      if (item.kind === 'commit') this.#entries -= item.slot.entries.length;
-      drop += 1;
-    }
-    this.#drop(drop);
+    this.#trim();
   }
 
   /** Marks a loss. Whoever reads up to it is told there; what follows starts at `tip`. */
   pushGap(loss: Loss, tip: Position): void {
+    this.#runs.clear();
     this.#items.push({ kind: 'gap', loss });
+    // Counted as an entry: a topic that is deleted again and again must not fill the memory.
+    this.#entries += 1;
     this.tip = tip;
     this.#denseFrom = this.end;
+    this.#trim();
   }
 
   /** Answers the item at a seq from `start` to before `end`. */
   at(seq: number): RingItem {
     return this.#items[seq - this.#start] as RingItem;
+  }
+
+  /** Answers the run of commits that starts at a seq which holds one. */
+  run(seq: number): Run {
+    let run = this.#runs.get(seq);
+    if (run === undefined) {
+      run = Run.gather((index) => {
+        const item = seq + index < this.end ? this.at(seq + index) : undefined;
+        return item?.kind === 'commit' ? item.slot : undefined;
+      });
+      this.#runs.set(seq, run);
+    }
+    return run;
   }
 
   /** Finds where a reader at this position goes on, or undefined where the ring cannot prove that nothing lies between. */
@@ -74,6 +89,16 @@ export class Ring {
     return next.kind === 'commit' && samePosition(next.slot.commit.previous, position)
       ? seq
       : undefined;
+  }
+
+  #trim(): void {
+    let drop = 0;
+    while (this.#entries > this.highWaterMark && drop < this.#items.length - 1) {
+      const item = this.#items[drop] as RingItem;
+      this.#entries -= item.kind === 'commit' ? item.slot.entries.length : 1;
+      drop += 1;
+    }
+    this.#drop(drop);
   }
 
   #drop(count: number): void {

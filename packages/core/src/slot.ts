@@ -1,4 +1,5 @@
 import type { Commit, Entry, Headers } from './broker.ts';
+import { Memoized } from './memoized.ts';
 import type { Position } from './position.ts';
 
 /** An entry as callbacks see it. */
@@ -17,7 +18,7 @@ export interface FeedEntry {
  * An entry in this process, shared by all its readers. What feeds derive from it without regard to the subscriber (its
  * token, its prepared value) is kept on it, so that it is made once and goes when the entry goes.
  */
-export class EntrySlot implements FeedEntry {
+export class EntrySlot extends Memoized implements FeedEntry {
   readonly value: string;
   readonly headers: Headers;
   readonly topic: string;
@@ -26,11 +27,9 @@ export class EntrySlot implements FeedEntry {
   /** Where a client that has this entry resumes: after its commit if it is the last of it, before it otherwise. */
   readonly resume: Position;
   readonly last: boolean;
-  #owner: object | undefined;
-  #memo: unknown;
-  #others: Map<object, unknown> | undefined;
 
   constructor(topic: string, commit: Commit, entry: Entry, index: number) {
+    super();
     this.value = entry.value;
     this.headers = entry.headers;
     this.topic = topic;
@@ -38,23 +37,6 @@ export class EntrySlot implements FeedEntry {
     this.index = index;
     this.last = index === commit.entries.length - 1;
     this.resume = this.last ? commit.position : commit.previous;
-  }
-
-  /** Answers what `owner` keeps on this entry, made at the first asking. (Nearly always one feed reads a topic: no map.) */
-  memo<T>(owner: object, make: () => T): T {
-    if (this.#owner === owner) return this.#memo as T;
-    if (this.#owner === undefined) {
-      this.#owner = owner;
-      this.#memo = make();
-      return this.#memo as T;
-    }
-    this.#others ??= new Map();
-    let kept = this.#others.get(owner) as T | undefined;
-    if (kept === undefined) {
-      kept = make();
-      this.#others.set(owner, kept);
-    }
-    return kept;
   }
 }
 

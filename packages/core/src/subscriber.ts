@@ -2,6 +2,7 @@ import type { Loss } from './broker.ts';
 import type { Pages, SlotPage } from './pages.ts';
 import type { Position } from './position.ts';
 import type { Ring } from './ring.ts';
+import { Run } from './run.ts';
 import type { CommitSlot, EntrySlot } from './slot.ts';
 import type { Tail, TailMember, TailOptions } from './tail.ts';
 
@@ -37,10 +38,13 @@ export class Subscriber implements TailMember {
   #ring!: Ring;
   #cursor!: Position;
   #place: Place = { at: 'log' };
-  #commit: CommitSlot | undefined;
+  /** What {@link take} is in the middle of. */
+  #run: Run | undefined;
   #index = 0;
   #failure: { readonly error: unknown } | undefined;
   #wakeUp: (() => void) | undefined;
+  /** Called at every wake-up, by whom pushes rather than waits. */
+  onWake: (() => void) | undefined;
 
   constructor(
     tail: Tail,
@@ -78,7 +82,7 @@ export class Subscriber implements TailMember {
   /** Goes on from a position known to be good. */
   startAt(position: Position): void {
     this.#cursor = position;
-    this.#commit = undefined;
+    this.#run = undefined;
     const seq = this.#ring.seqAfter(position);
     this.#place = seq === undefined ? { at: 'log' } : { at: 'ring', seq };
   }
@@ -96,49 +100,26 @@ export class Subscriber implements TailMember {
     return undefined;
   }
 
-  /** Takes what comes next, or undefined where {@link wait} must be asked first. */
+  /** Takes the next entry, or undefined where {@link wait} must be asked first. */
   take(): EntrySlot | Gap | undefined {
-    for (;;) {
-      const commit = this.#commit;
-      if (commit !== undefined) {
-        const slot = commit.entries[this.#index] as EntrySlot;
-        this.#index += 1;
-        if (slot.last) {
-          this.#cursor = commit.commit.position;
-          this.#commit = undefined;
-        }
-        return slot;
-      }
-      const place = this.#place;
-      switch (place.at) {
-        case 'ring': {
-          if (place.seq === this.#ring.end) return undefined;
-          if (place.seq < this.#ring.start) {
-            this.#lagged();
-            break;
-          }
-          const item = this.#ring.at(place.seq);
-          place.seq += 1;
-          if (item.kind === 'gap') return this.#gap(item.loss);
-          this.#enterCommit(item.slot);
-          break;
-        }
-        case 'page': {
-          const next = place.commits[place.next];
-          place.next += 1;
-          if (next === undefined) this.startAt(this.#cursor);
-          else this.#enterCommit(next);
-          break;
-        }
-        case 'gap':
-          return this.#gap(place.loss);
-        case 'log':
-        case 'tip':
-          return undefined;
-        default:
-          return place satisfies never;
-      }
+    if (this.#run === undefined) {
+      const next = this.#next();
+      if (!(next instanceof Run)) return next;
+      this.#run = next;
+      this.#index = 0;
     }
+    const slot = this.#run.slots[this.#index] as EntrySlot;
+    this.#index += 1;
+    if (this.#index === this.#run.slots.length) this.#run = undefined;
+    if (slot.last) this.#cursor = slot.resume;
+    return slot;
+  }
+
+  /** Takes as many whole commits as are ready, in a run that readers at the same place share. Not mixed with {@link take}. */
+  takeRun(): Run | Gap | undefined {
+    const next = this.#next();
+    if (next instanceof Run) this.#cursor = next.end;
+    return next;
   }
 
   /** Resolves when {@link take} is worth asking again. Rejects when the tail is over and all that it had was taken. */
@@ -156,6 +137,11 @@ export class Subscriber implements TailMember {
     });
   }
 
+  /** Whether {@link wait} would wait for the tail, which will call `onWake`; otherwise it has work to do. */
+  isWaiting(): boolean {
+    return this.#place.at !== 'log' && this.#failure === undefined;
+  }
+
   /** Leaves the tail and settles a pending {@link wait}. Idempotent. */
   close(): void {
     this.#tail.leave(this);
@@ -167,6 +153,7 @@ export class Subscriber implements TailMember {
     const wakeUp = this.#wakeUp;
     this.#wakeUp = undefined;
     wakeUp?.();
+    this.onWake?.();
   }
 
   outage(state: 'outage' | 'live'): void {
@@ -190,9 +177,40 @@ export class Subscriber implements TailMember {
     if (this.#place.at === 'log') this.#place = { at: 'tip' };
   }
 
-  #enterCommit(slot: CommitSlot): void {
-    this.#commit = slot;
-    this.#index = 0;
+  #next(): Run | Gap | undefined {
+    for (;;) {
+      const place = this.#place;
+      switch (place.at) {
+        case 'ring': {
+          if (place.seq === this.#ring.end) return undefined;
+          if (place.seq < this.#ring.start) {
+            this.#lagged();
+            break;
+          }
+          const item = this.#ring.at(place.seq);
+          if (item.kind === 'gap') return this.#gap(item.loss);
+          const run = this.#ring.run(place.seq);
+          place.seq += run.commits;
+          return run;
+        }
+        case 'page': {
+          if (place.next === place.commits.length) {
+            this.startAt(this.#cursor);
+            break;
+          }
+          const run = runOf(place.commits, place.next);
+          place.next += run.commits;
+          return run;
+        }
+        case 'gap':
+          return this.#gap(place.loss);
+        case 'log':
+        case 'tip':
+          return undefined;
+        default:
+          return place satisfies never;
+      }
+    }
   }
 
   #gap(loss: Loss): Gap {
@@ -204,4 +222,21 @@ export class Subscriber implements TailMember {
     this.#place = { at: 'log' };
     this.#tail.lagged();
   }
+}
+
+/** Runs of pages, by page and first commit: a herd that shares pages shares these. */
+const pageRuns = new WeakMap<readonly CommitSlot[], Map<number, Run>>();
+
+function runOf(commits: readonly CommitSlot[], from: number): Run {
+  let runs = pageRuns.get(commits);
+  if (runs === undefined) {
+    runs = new Map();
+    pageRuns.set(commits, runs);
+  }
+  let run = runs.get(from);
+  if (run === undefined) {
+    run = Run.gather((index) => commits[from + index]);
+    runs.set(from, run);
+  }
+  return run;
 }

@@ -1,5 +1,6 @@
 import type { BrokerLog, Commit, Loss, Sink } from './broker.ts';
 import { type Clock, delay } from './clock.ts';
+import { deferred } from './deferred.ts';
 import { BrokerError } from './errors.ts';
 import type { Position } from './position.ts';
 import { isRetryable } from './retry.ts';
@@ -54,7 +55,7 @@ export class Tail {
     this.#highWaterMark = options.highWaterMark;
     this.#lingerMs = options.lingerMs;
     this.#onStop = onStop;
-    const { promise, resolve, reject } = promiseParts<Ring>();
+    const { promise, resolve, reject } = deferred<Ring>();
     this.#ring = promise;
     promise.catch(() => {}); // a tail that failed before anybody waited is nobody's unhandled rejection
     this.#log.observer.meter.count('brokerfeed.tail.started', 1);
@@ -195,18 +196,3 @@ export class Tail {
 }
 
 function ignore(): void {}
-
-/** `Promise.withResolvers`, which Node 20 lacks. */
-function promiseParts<T>(): {
-  promise: Promise<T>;
-  resolve: (value: T) => void;
-  reject: (error: unknown) => void;
-} {
-  let resolve!: (value: T) => void;
-  let reject!: (error: unknown) => void;
-  const promise = new Promise<T>((res, rej) => {
-    resolve = res;
-    reject = rej;
-  });
-  return { promise, resolve, reject };
-}

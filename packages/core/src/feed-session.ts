@@ -1,0 +1,321 @@
+import type { BrokerLog } from './broker.ts';
+import { type Delivery, SKIPPED } from './delivery.ts';
+import type { ResolvedFeedOptions } from './feed-options.ts';
+import { FeedRefusal } from './feed-refusal.ts';
+import { isPromise } from './maybe-promise.ts';
+import type { Position } from './position.ts';
+import type { EntrySlot } from './slot.ts';
+import { type PositionedSnapshot, type SnapshotLoads, snapshotValues } from './snapshot.ts';
+import { Gap, Subscriber } from './subscriber.ts';
+import type { TailOptions } from './tail.ts';
+import { tailsOf } from './tails.ts';
+import type { TokenScope, TokenSigner } from './token-signer.ts';
+import { ABORTED, untilAborted } from './until-aborted.ts';
+import type { FeedControl } from './wire/control.ts';
+import type { FeedReason } from './wire/reason.ts';
+import type { TokenFields, TokenKind } from './wire/token.ts';
+
+/** What a client gets: a value, and the token with which it resumes after it. */
+export interface FeedFrame {
+  readonly token: string;
+  readonly value: unknown;
+}
+
+/** Where a subscriber starts, as its token says. */
+export type FeedStart =
+  | { readonly kind: 'fresh' }
+  | { readonly kind: 'resume'; readonly fields: TokenFields; readonly token: string }
+  | { readonly kind: 'gap'; readonly refusal: FeedRefusal; readonly token: string | undefined };
+
+/** Parts that all subscribers of a feed share. */
+export interface FeedShared<A extends object> {
+  readonly log: BrokerLog;
+  readonly options: ResolvedFeedOptions<A>;
+  readonly signer: TokenSigner;
+  readonly snapshots: SnapshotLoads;
+}
+
+/** Entries delivered in one go before other work of the process gets its turn. */
+const YIELD_EVERY = 128;
+
+/** Gaps in a row, with no entry between, before the feed gives up: the snapshot takes longer than the log retains. */
+const MAX_GAPS = 5;
+
+type Phase =
+  | { readonly phase: 'entries' }
+  | {
+      readonly phase: 'snapshot';
+      readonly snapshot: PositionedSnapshot;
+      held: unknown;
+      index: number;
+    }
+  | { readonly phase: 'gap'; readonly reason: FeedReason; readonly token: string | undefined };
+
+const NOTHING_HELD: unique symbol = Symbol('nothing held');
+
+/**
+ * One subscription of a feed: what comes next, step by step. {@link FeedReader} hands it to whoever carries the frames.
+ */
+export class FeedSession<A extends object> {
+  readonly #shared: FeedShared<A>;
+  readonly delivery: Delivery<A>;
+  readonly #scope: TokenScope;
+  readonly args: A;
+  readonly subscriber: Subscriber;
+  readonly #abort = new AbortController();
+  readonly #release: () => void;
+  readonly #controls: FeedControl['feed'][] = [];
+  #phase: Phase = { phase: 'entries' };
+  #gaps = 0;
+  #streak = 0;
+  #lastToken = '';
+  #lastFrameAt = 0;
+  #cancelIdle: (() => void) | undefined;
+
+  /** Joins the tail of the topic. `onClose` is called once. */
+  constructor(
+    shared: FeedShared<A>,
+    delivery: Delivery<A>,
+    scope: TokenScope,
+    args: A,
+    signal: AbortSignal,
+    onClose: () => void,
+  ) {
+    this.#shared = shared;
+    this.delivery = delivery;
+    this.#scope = scope;
+    this.args = args;
+    const tails = tailsOf(shared.log);
+    const options: TailOptions = shared.options;
+    const control = shared.options.controlIdleMs !== undefined;
+    this.subscriber = new Subscriber(
+      tails.tail(scope.topic, options),
+      tails.pages(options),
+      options,
+      (state) => {
+        if (control) this.#controls.push(state);
+      },
+    );
+    const close = (): void => this.close();
+    this.#release = () => {
+      signal.removeEventListener('abort', close);
+      onClose();
+    };
+    signal.addEventListener('abort', close);
+    if (signal.aborted) this.close();
+  }
+
+  /** Fixes the live position, then proves the token against ring or log. Called once, before {@link step}. */
+  async start(start: FeedStart): Promise<void> {
+    const subscriber = this.subscriber;
+    if ((await untilAborted(subscriber.positioned(), this.#abort.signal)) === ABORTED) return;
+    const { from, controlIdleMs } = this.#shared.options;
+    if (start.kind === 'gap') {
+      this.#enterGap(start.refusal.reason, start.token);
+    } else if (start.kind === 'resume' && start.fields.kind === 'snapshot') {
+      this.#refuse('snapshot', start.token);
+    } else if (start.kind === 'resume' || from === 'earliest') {
+      const position = start.kind === 'resume' ? positionOf(start.fields) : 'earliest';
+      const loss = await untilAborted(subscriber.resume(position), this.#abort.signal);
+      if (loss === ABORTED) return;
+      const token = start.kind === 'resume' ? start.token : undefined;
+      if (loss !== undefined) this.#refuse(loss, token);
+      else this.#countResume(start.kind === 'resume' ? 'resumed' : 'fresh');
+    } else {
+      subscriber.startLive();
+      this.#countResume('fresh');
+    }
+    if (controlIdleMs !== undefined && this.#phase.phase === 'entries')
+      this.#controls.push('attached');
+    if (controlIdleMs !== undefined) this.#watchIdle(controlIdleMs);
+  }
+
+  /** Aborts when the subscription is closed. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Whether an entry has the same token for all subscribers. */
+  get sharesTokens(): boolean {
+    return this.#scope.audience === undefined;
+  }
+
+  /** Whether something other than entries comes next: a control frame, a snapshot. */
+  get hasDetour(): boolean {
+    return this.#controls.length > 0 || this.#phase.phase !== 'entries';
+  }
+
+  /** Notes that the log went on: gaps are no longer in a row. */
+  progressed(): void {
+    this.#gaps = 0;
+  }
+
+  /** Leaves the topic and settles what {@link step} waits for. Idempotent. */
+  close(): void {
+    if (this.#abort.signal.aborted) return;
+    this.#abort.abort();
+    this.#cancelIdle?.();
+    this.subscriber.close();
+    this.#release();
+    // A snapshot under way is let go; a generator that is stuck in an await ends when that does.
+    if (this.#phase.phase === 'snapshot')
+      this.#phase.snapshot.values.return?.().then(ignore, ignore);
+  }
+
+  /** Goes one step on; answers a frame where the step made one. Answers undefined at once when closed. */
+  async step(): Promise<FeedFrame | undefined> {
+    const control = this.#controls.shift();
+    if (control !== undefined) return this.#control(control);
+    const phase = this.#phase;
+    switch (phase.phase) {
+      case 'gap':
+        return this.#openSnapshot(phase.reason, phase.token);
+      case 'snapshot':
+        return this.#nextOfSnapshot(phase);
+      case 'entries':
+        return this.#nextEntry();
+      default:
+        return phase satisfies never;
+    }
+  }
+
+  async #nextEntry(): Promise<FeedFrame | undefined> {
+    const taken = this.subscriber.take();
+    if (taken === undefined) {
+      this.#streak = 0;
+      await untilAborted(this.subscriber.wait(), this.#abort.signal);
+      return undefined;
+    }
+    if (taken instanceof Gap) {
+      this.lose(taken);
+      return undefined;
+    }
+    this.#streak += 1;
+    if (this.#streak % YIELD_EVERY === 0) await new Promise(setImmediate);
+    const value = this.delivery.value(taken, this.args);
+    const ready = isPromise(value) ? await untilAborted(value, this.#abort.signal) : value;
+    this.progressed();
+    return ready === SKIPPED || ready === ABORTED
+      ? undefined
+      : { token: this.tokenOf(taken), value: ready };
+  }
+
+  /** Enters the snapshot that a loss makes necessary. Throws the refusal where there is none. */
+  lose(gap: Gap): void {
+    this.#refuse(gap.loss, this.#token('position', this.subscriber.cursor, 0));
+  }
+
+  #refuse(reason: FeedReason, token: string | undefined): void {
+    this.#countResume(reason);
+    if (this.#shared.options.onGap === undefined) throw new FeedRefusal(reason);
+    this.#gaps += 1;
+    if (this.#gaps > MAX_GAPS) throw new FeedRefusal('unavailable');
+    this.#enterGap(reason, token);
+  }
+
+  /** Fixes the live position before the snapshot is asked for: what is appended meanwhile comes after it. */
+  #enterGap(reason: FeedReason, token: string | undefined): void {
+    this.subscriber.startLive();
+    this.#phase = { phase: 'gap', reason, token };
+  }
+
+  async #openSnapshot(reason: FeedReason, lastEventId: string | undefined): Promise<undefined> {
+    const { onGap, shareGap } = this.#shared.options;
+    const { logger, meter } = this.#shared.log.observer;
+    const gap = { reason, status: new FeedRefusal(reason).status, lastEventId };
+    const load = async (): Promise<unknown> => {
+      logger.info({ topic: this.#scope.topic, reason }, 'brokerfeed.feed.gap');
+      meter.count('brokerfeed.feed.snapshots', 1, { reason });
+      return onGap?.({ ...this.args, gap });
+    };
+    const at = this.subscriber.cursor;
+    const snapshot =
+      shareGap === undefined
+        ? { at, values: snapshotValuesOf(load) }
+        : this.#shared.snapshots.join(`${this.#scope.topic}\n${shareGap(this.args)}`, at, load);
+    if (snapshot.at !== at) this.subscriber.startAt(snapshot.at);
+    this.#phase = { phase: 'snapshot', snapshot, held: NOTHING_HELD, index: 0 };
+  }
+
+  /** A value is held back until it is known whether it is the last: only that one's token resumes without a new snapshot. */
+  async #nextOfSnapshot(phase: Phase & { phase: 'snapshot' }): Promise<FeedFrame | undefined> {
+    const { at, values } = phase.snapshot;
+    const next = await untilAborted(values.next(), this.#abort.signal);
+    if (next === ABORTED) return undefined;
+    const { held, index } = phase;
+    if (next.done === true) {
+      this.#phase = { phase: 'entries' };
+      if (held !== NOTHING_HELD) return { token: this.#token('position', at, 0), value: held };
+      // The client still holds the token that led here: a control frame replaces it.
+      return this.#shared.options.controlIdleMs === undefined
+        ? undefined
+        : this.#control('position');
+    }
+    phase.held = next.value;
+    if (held === NOTHING_HELD) return undefined;
+    phase.index += 1;
+    return { token: this.#token('snapshot', at, index), value: held };
+  }
+
+  #control(feed: FeedControl['feed']): FeedFrame {
+    const value: FeedControl = { feed };
+    const phase = this.#phase;
+    // Inside a snapshot the position alone would skip the rest of it.
+    const token =
+      phase.phase === 'entries'
+        ? this.#token('position', this.subscriber.cursor, 0)
+        : this.#token(
+            'snapshot',
+            this.subscriber.cursor,
+            phase.phase === 'snapshot' ? phase.index : 0,
+          );
+    return { token, value };
+  }
+
+  /** Signs an entry's token: once for all subscribers, unless tokens are bound to an audience. */
+  tokenOf(slot: EntrySlot): string {
+    const sign = (): string => this.#token(slot.last ? 'entry' : 'inside', slot.resume, slot.index);
+    return this.sharesTokens ? slot.memo(this.#shared.signer, sign) : sign();
+  }
+
+  #token(kind: TokenKind, position: Position, index: number): string {
+    const { epoch, id, ordinal } = position;
+    this.#shared.log.observer.meter.count('brokerfeed.feed.signatures', 1);
+    return this.#shared.signer.sign({ kind, epoch, id, ordinal, index }, this.#scope);
+  }
+
+  /** Notes that a frame left, and with which token. */
+  delivered(token: string): void {
+    this.#lastToken = token;
+    this.#lastFrameAt = this.#shared.options.clock.now();
+  }
+
+  #countResume(outcome: string): void {
+    this.#shared.log.observer.meter.count('brokerfeed.feed.resumes', 1, { outcome });
+  }
+
+  /** Refreshes the client's token while entries pass that it does not get. */
+  #watchIdle(idleMs: number): void {
+    const { clock } = this.#shared.options;
+    this.#cancelIdle = clock.after(idleMs, () => {
+      const quiet = clock.now() - this.#lastFrameAt >= idleMs && this.#phase.phase === 'entries';
+      if (quiet && this.#token('position', this.subscriber.cursor, 0) !== this.#lastToken) {
+        this.#controls.push('position');
+        this.subscriber.wake();
+      }
+      this.#watchIdle(idleMs);
+    });
+  }
+}
+
+function positionOf(fields: TokenFields): Position {
+  return { epoch: fields.epoch, id: fields.id, ordinal: fields.ordinal };
+}
+
+async function* snapshotValuesOf(
+  load: () => Promise<unknown>,
+): AsyncGenerator<unknown, void, void> {
+  yield* snapshotValues(await load());
+}
+
+function ignore(): void {}

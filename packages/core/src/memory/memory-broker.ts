@@ -1,0 +1,192 @@
+import { checkAppend, checkTopic } from '../append-check.ts';
+import type {
+  AppendOptions,
+  Bounds,
+  Broker,
+  BrokerLog,
+  Loss,
+  Page,
+  Sink,
+  Start,
+} from '../broker.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import { BrokerError } from '../errors.ts';
+import { type Logger, type Meter, type Observer, resolveObserver } from '../observer.ts';
+import { integerOption, refuseOption } from '../option-check.ts';
+import type { Position } from '../position.ts';
+import { MemoryStore, memoryStore } from './memory-store.ts';
+import type { AppendPolicy } from './topic-log.ts';
+
+export interface MemoryBrokerOptions {
+  /**
+   * The topics. Brokers on one store are instances of one service: each reads what the others append.
+   * @default a store of its own
+   */
+  readonly store?: MemoryStore;
+  /** What an append through this broker leaves of its topic. */
+  readonly retention?: Retention;
+  /**
+   * How long an idempotency key is remembered, in milliseconds.
+   * @default 86_400_000 // 24 hours
+   */
+  readonly idempotencyWindowMs?: number;
+  /**
+   * The largest entry, in UTF-8 bytes of its value.
+   * @default unlimited
+   */
+  readonly maxEntryBytes?: number;
+  /** @default silence */
+  readonly logger?: Logger;
+  /** @default counts nothing */
+  readonly meter?: Meter;
+  /** @default the system's */
+  readonly clock?: Clock;
+}
+
+/** Which commits are kept. They are dropped whole, oldest first, by the appends; the newest is always kept. */
+export interface Retention {
+  /**
+   * The most entries of a topic.
+   * @default 10_000
+   */
+  readonly maxEntries?: number;
+  /**
+   * The age of the oldest commit, in milliseconds.
+   * @default unlimited
+   */
+  readonly maxAgeMs?: number;
+}
+
+const DEFAULT_MAX_ENTRIES = 10_000;
+const DEFAULT_IDEMPOTENCY_WINDOW_MS = 24 * 60 * 60 * 1000;
+const UNLIMITED = Number.POSITIVE_INFINITY;
+/** Commits that a live read hands over at a time while it catches up. */
+const FOLLOW_COMMITS = 256;
+
+/**
+ * Makes a broker that keeps its topics in this process: for tests, for development, and for services that may forget.
+ * It is also the reference of the seam, and as strict as a remote broker: readers are never called from inside an append.
+ */
+export function memoryBroker(options: MemoryBrokerOptions = {}): Broker {
+  const log = new MemoryLog(resolveOptions(options));
+  const close = async (): Promise<void> => log.close();
+  return { name: 'memory', log, close, [Symbol.asyncDispose]: close };
+}
+
+class MemoryLog implements BrokerLog {
+  readonly observer: Observer;
+  readonly #options: ResolvedOptions;
+  readonly #store: MemoryStore;
+  /** Live reads that wait for a change. */
+  readonly #waiting = new Set<() => void>();
+  #state: 'open' | 'closed' = 'open';
+
+  constructor(options: ResolvedOptions) {
+    this.observer = options.observer;
+    this.#options = options;
+    this.#store = options.store;
+  }
+
+  async append(
+    topic: string,
+    value: string | readonly string[],
+    options?: AppendOptions,
+  ): Promise<Position> {
+    this.#checkOpen();
+    const write = checkAppend(topic, value, options, this.#options.maxEntryBytes);
+    return this.#store.append(topic, write, this.#options, this.#options.clock.now());
+  }
+
+  async page(topic: string, from: Start, limit: number, signal?: AbortSignal): Promise<Page> {
+    this.#checkOpen();
+    checkTopic(topic);
+    signal?.throwIfAborted();
+    return this.#store.page(topic, from, limit);
+  }
+
+  async follow(
+    topic: string,
+    from: Position,
+    sink: Sink,
+    signal: AbortSignal,
+  ): Promise<Loss | undefined> {
+    // Awaited, although nothing is waited for: a sink is never called from inside the call that gave it.
+    const { verdict } = await this.page(topic, from, 0);
+    if (signal.aborted) return undefined;
+    if (verdict !== 'ok') return verdict;
+    sink.live();
+    let position = from;
+    while (!signal.aborted) {
+      this.#checkOpen();
+      const page = this.#store.page(topic, position, FOLLOW_COMMITS);
+      if (page.verdict !== 'ok') return page.verdict;
+      const last = page.commits.at(-1);
+      // Waits only after an empty page: a sink may itself have appended to the topic, after the page was read.
+      if (last === undefined) await this.#changed(topic, signal);
+      else {
+        position = last.position;
+        sink.commits(page.commits);
+      }
+    }
+    return undefined;
+  }
+
+  async bounds(topic: string): Promise<Bounds> {
+    this.#checkOpen();
+    checkTopic(topic);
+    return this.#store.bounds(topic);
+  }
+
+  /** Ends every read of this broker. The store, and other brokers on it, live on. */
+  close(): void {
+    this.#state = 'closed';
+    for (const wake of [...this.#waiting]) wake();
+  }
+
+  #checkOpen(): void {
+    if (this.#state === 'closed') throw new BrokerError('CLOSED', 'the memory broker is closed');
+  }
+
+  /** Resolves at the next change of the topic, at the abort, or when the broker closes. */
+  #changed(topic: string, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        unwatch();
+        this.#waiting.delete(wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      const unwatch = this.#store.watch(topic, wake);
+      this.#waiting.add(wake);
+      signal.addEventListener('abort', wake);
+    });
+  }
+}
+
+interface ResolvedOptions extends AppendPolicy {
+  readonly store: MemoryStore;
+  readonly maxEntryBytes: number;
+  readonly observer: Observer;
+  readonly clock: Clock;
+}
+
+function resolveOptions(options: MemoryBrokerOptions): ResolvedOptions {
+  const { store = memoryStore(), retention = {} } = options;
+  if (!(store instanceof MemoryStore)) refuseOption('store', 'what memoryStore() makes', store);
+  if (typeof retention !== 'object' || retention === null)
+    refuseOption('retention', 'an object', retention);
+  return {
+    store,
+    maxEntries: integerOption('retention.maxEntries', retention.maxEntries, DEFAULT_MAX_ENTRIES, 1),
+    maxAgeMs: integerOption('retention.maxAgeMs', retention.maxAgeMs, UNLIMITED, 1),
+    idempotencyWindowMs: integerOption(
+      'idempotencyWindowMs',
+      options.idempotencyWindowMs,
+      DEFAULT_IDEMPOTENCY_WINDOW_MS,
+      1,
+    ),
+    maxEntryBytes: integerOption('maxEntryBytes', options.maxEntryBytes, UNLIMITED, 1),
+    observer: resolveObserver(options),
+    clock: options.clock ?? systemClock,
+  };
+}

@@ -1,0 +1,25 @@
+/** Turns a frame into the bytes of one transport. Feeds with the same encoder share what it made. */
+export interface FrameEncoder {
+  /** Throws where the value cannot be written. */
+  encode(token: string, value: unknown): Uint8Array;
+}
+
+/** Frames in the order to be sent. */
+export interface EncodedRun {
+  readonly frames: readonly Uint8Array[];
+  /**
+   * What targets made of these frames, for others that need the same: by whatever distinguishes them, such as a request id.
+   * Undefined for frames that one target alone gets.
+   */
+  readonly assembled: Map<string, Uint8Array> | undefined;
+}
+
+/** A connection to which frames are pushed. Its methods never throw. */
+export interface PushTarget {
+  readonly encoder: FrameEncoder;
+  /** Whether so much waits to be sent that no more should be written. */
+  isFull(): boolean;
+  /** Calls back once, when it is full no more or gone. */
+  whenWritable(callback: () => void): void;
+  write(run: EncodedRun): void;
+}
