@@ -21,7 +21,10 @@ export interface Entry {
 
 /** What one append wrote. */
 export interface Commit {
-  /** Where a reader is before this commit. Its ordinal is one less than `position.ordinal`. */
+  /**
+   * Where a reader is before this commit: its ordinal is one less than `position.ordinal`. The same for every reader, also
+   * after the commit before it was trimmed, since tokens name it.
+   */
   readonly previous: Position;
   /** Where a reader is after this commit; what `append` resolved with. */
   readonly position: Position;
@@ -44,6 +47,8 @@ export interface Bounds {
  * - `trimmed`: a commit after it is gone. The position just after the last removed commit has lost nothing and is fine.
  * - `ahead`: it lies past the end.
  * - `forked`: it lies inside the bounds, but the log holds another commit there.
+ *
+ * Where several are true, the first of them is the answer.
  */
 export type Loss = 'epoch' | 'trimmed' | 'ahead' | 'forked';
 
@@ -108,6 +113,8 @@ export interface BrokerLog {
    * fewer to bound memory, but at least one where `limit` allows and the log holds one. Commits are never cut.
    *
    * A topic never written to, or deleted, gets its epoch by being read: a position exists before the first commit.
+   *
+   * Rejects with the signal's reason once `signal` aborts.
    */
   page(topic: string, from: Start, limit: number, signal?: AbortSignal): Promise<Page>;
 

@@ -27,8 +27,7 @@ export class TopicLog {
     const { entries, idempotencyKey: key } = write;
     if (key === undefined) return this.#append(entries, policy, now);
     const digest = digestOf(entries);
-    this.#forgetKeys(now);
-    const earlier = this.#keyed.get(key);
+    const earlier = this.#keyedAppend(key, now);
     if (earlier === undefined) {
       const position = this.#append(entries, policy, now);
       this.#keyed.set(key, { digest, position, expires: now + policy.idempotencyWindowMs });
@@ -110,11 +109,17 @@ export class TopicLog {
     return held;
   }
 
-  #forgetKeys(now: number): void {
-    for (const [key, { expires }] of this.#keyed) {
-      if (expires > now) return;
-      this.#keyed.delete(key);
+  #keyedAppend(key: string, now: number): KeyedAppend | undefined {
+    // Oldest first, so that the look stops at the first that is remembered. Brokers with other windows may have left
+    // some that expired behind it: those are looked at when their own key comes again.
+    for (const [name, { expires }] of this.#keyed) {
+      if (expires > now) break;
+      this.#keyed.delete(name);
     }
+    const found = this.#keyed.get(key);
+    if (found === undefined || found.expires > now) return found;
+    this.#keyed.delete(key);
+    return undefined;
   }
 }
 
