@@ -1,0 +1,21 @@
+export type { FeedEntry, FeedGap } from '@brokerfeed/core';
+export type { FeedControl, FeedErrorData, FeedReason } from '@brokerfeed/core/wire';
+export { brokerFeed, type FeedOutput, type FeedTopic } from './broker-feed.ts';
+export {
+  type ErrorFormatterOptions,
+  type WithFeedData,
+  withFeedErrors,
+} from './error-formatter.ts';
+export { FeedError } from './feed-error.ts';
+export { type FeedInputBuilder, feedInput } from './feed-input.ts';
+export type { BrokerFeedOptions } from './feed-options.ts';
+export type {
+  ControlValue,
+  Decode,
+  Decoded,
+  FeedArgs,
+  FeedInput,
+  FeedResolverOptions,
+  MappedValue,
+  SnapshotValue,
+} from './feed-types.ts';
