@@ -1,0 +1,1 @@
+export { type AttachFeedsOptions, attachFeeds } from './attach-feeds.ts';
