@@ -1,0 +1,2 @@
+export type { RedisBrokerOptions, RedisRetention } from './options.ts';
+export { redisBroker } from './redis-broker.ts';

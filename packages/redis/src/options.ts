@@ -1,0 +1,150 @@
+import {
+  type Clock,
+  integerOption,
+  type Logger,
+  type Meter,
+  type Observer,
+  refuseOption,
+  resolveObserver,
+  systemClock,
+} from '@brokerfeed/core';
+import type { Redis } from 'ioredis';
+import { TopicKeys } from './topic-key.ts';
+
+export interface RedisBrokerOptions {
+  /**
+   * Says where Redis is and how to log in. The broker makes connections of its own like this one: it sends nothing on
+   * the client itself, and never closes it. Its `keyPrefix` is put before every key.
+   */
+  readonly client: Redis | Redis<'resp3'>;
+  /**
+   * What the keys begin with: a topic's is `<prefix>:<topic>`.
+   * @default 'brokerfeed'
+   */
+  readonly prefix?: string;
+  /**
+   * What an append through this broker leaves of its topic.
+   * @default everything
+   */
+  readonly retention?: RedisRetention;
+  /**
+   * How long an idempotency key is remembered, in milliseconds.
+   * @default 86_400_000 // 24 hours
+   */
+  readonly idempotencyWindowMs?: number;
+  /**
+   * How long a live read waits in Redis at a time, in milliseconds. A topic as long without a commit is checked: whether it
+   * was deleted, or rolled back by a failover.
+   * @default 5_000
+   */
+  readonly blockMs?: number;
+  /**
+   * How long Redis may owe a reply, in milliseconds; a blocked live read has `blockMs` more. Then the connection is made anew.
+   * @default 5_000
+   */
+  readonly replyTimeoutMs?: number;
+  /**
+   * How long a call goes on trying to reach a Redis that does not answer, or is not the primary, in milliseconds. An append
+   * whose answer was lost is sent again only if it has an idempotency key.
+   * @default 5_000
+   */
+  readonly retryMs?: number;
+  /**
+   * The largest entry, in UTF-8 bytes of its value.
+   * @default 1_048_576 // 1 MiB
+   */
+  readonly maxEntryBytes?: number;
+  /** @default silence */
+  readonly logger?: Logger;
+  /** @default counts nothing */
+  readonly meter?: Meter;
+  /** @default the system's */
+  readonly clock?: Clock;
+}
+
+/** Which commits are kept: the newest, whole. Without a bound all are, and Redis grows. */
+export interface RedisRetention {
+  /**
+   * The newest commits of a topic that are kept: at least as many entries.
+   * @default unlimited
+   */
+  readonly maxEntries?: number;
+  /**
+   * The age of the oldest commit, in milliseconds of Redis' clock. Applied by appends: a topic that nobody writes to keeps
+   * what it has.
+   * @default unlimited
+   */
+  readonly maxAgeMs?: number;
+  /**
+   * `approx` keeps at least what the bounds say and up to some hundred commits more, and costs Redis next to nothing;
+   * `exact` keeps just that.
+   * @default 'approx'
+   */
+  readonly trim?: 'approx' | 'exact';
+}
+
+export interface ResolvedOptions {
+  readonly client: Redis;
+  readonly keys: TopicKeys;
+  /** 0 where unlimited, as the append script takes them. */
+  readonly maxEntries: number;
+  readonly maxAgeMs: number;
+  readonly trim: '~' | '=';
+  readonly idempotencyWindowMs: number;
+  readonly blockMs: number;
+  readonly replyTimeoutMs: number;
+  readonly retryMs: number;
+  readonly maxEntryBytes: number;
+  readonly observer: Observer;
+  readonly clock: Clock;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const MIB = 1024 * 1024;
+/** Longer waits are none of ours, and a timer's limit is near. */
+const MAX_WAIT_MS = 10 * 60 * 1000;
+
+/** Checks the options and fills in defaults. Throws `OPTION_INVALID`; nothing has been connected then. */
+export function resolveOptions(options: RedisBrokerOptions): ResolvedOptions {
+  if (typeof options !== 'object' || options === null)
+    refuseOption('options', 'an object', options);
+  const { client, retention = {}, prefix = 'brokerfeed' } = options;
+  if (typeof client?.duplicate !== 'function' || typeof client.options !== 'object') {
+    refuseOption('client', 'an ioredis client: new Redis(…)', client);
+  }
+  if (client.isCluster)
+    refuseOption('client', 'a Redis client, since clusters are not supported yet', client);
+  if (typeof retention !== 'object' || retention === null)
+    refuseOption('retention', 'an object', retention);
+  const { trim = 'approx' } = retention;
+  if (trim !== 'approx' && trim !== 'exact') {
+    refuseOption('retention.trim', `'approx' or 'exact'`, trim);
+  }
+  const wait = (name: 'blockMs' | 'replyTimeoutMs' | 'retryMs', min: number): number =>
+    integerOption(name, options[name], 5_000, min, MAX_WAIT_MS);
+  return {
+    // Only duplicates are used, and these have a reply mapping of their own.
+    client: client as Redis,
+    keys: new TopicKeys(client.options.keyPrefix ?? '', prefix),
+    maxEntries: bound('retention.maxEntries', retention.maxEntries),
+    maxAgeMs: bound('retention.maxAgeMs', retention.maxAgeMs),
+    trim: trim === 'exact' ? '=' : '~',
+    idempotencyWindowMs: integerOption(
+      'idempotencyWindowMs',
+      options.idempotencyWindowMs,
+      DAY_MS,
+      1,
+    ),
+    // 0 would mean to block for ever.
+    blockMs: wait('blockMs', 10),
+    replyTimeoutMs: wait('replyTimeoutMs', 10),
+    retryMs: wait('retryMs', 0),
+    maxEntryBytes: integerOption('maxEntryBytes', options.maxEntryBytes, MIB, 1),
+    observer: resolveObserver(options),
+    clock: options.clock ?? systemClock,
+  };
+}
+
+function bound(name: string, value: number | undefined): number {
+  return value === undefined ? 0 : integerOption(name, value, 1, 1);
+}

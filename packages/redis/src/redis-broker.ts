@@ -1,0 +1,13 @@
+import type { Broker } from '@brokerfeed/core';
+import { type RedisBrokerOptions, resolveOptions } from './options.ts';
+import { RedisLog } from './redis-log.ts';
+
+/**
+ * Makes a broker on Redis Streams, for services of any number of instances. An append resolves when the primary has
+ * executed it: how durable that is, Redis' persistence and replication settle. Connects when first used.
+ */
+export function redisBroker(options: RedisBrokerOptions): Broker {
+  const log = new RedisLog(resolveOptions(options));
+  const close = (): Promise<void> => log.close();
+  return { name: 'redis', log, close, [Symbol.asyncDispose]: close };
+}
