@@ -1,0 +1,46 @@
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { brokerKind, isDurable } from './broker.ts';
+import { Cluster } from './cluster.ts';
+import { freePort } from './free-port.ts';
+import { startProxy, type TcpProxy } from './proxy.ts';
+
+/** Serves the board until told to stop: one server, or two behind a proxy where they can share a log. */
+export async function runBoard(
+  env: NodeJS.ProcessEnv,
+  wantedPort: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const kind = brokerKind(env);
+  const port = await freePort(wantedPort);
+  const cluster = new Cluster({ env, log: console.log });
+  let proxy: TcpProxy | undefined;
+  try {
+    if (kind === 'redis') {
+      await Promise.all([cluster.add(), cluster.add()]);
+      proxy = await startProxy(port, () => cluster.instances);
+    } else {
+      await cluster.add(port);
+    }
+    const after = isDurable(kind)
+      ? 'clients go on where they were'
+      : 'clients get a snapshot, since the memory broker forgets';
+    console.log(`\nOrders on the ${kind} broker: http://127.0.0.1:${port}`);
+    console.log(`Type "kill" to end a server: ${after}. Ctrl-C ends the demo.\n`);
+    takeCommands(cluster, signal);
+    if (!signal.aborted) await once(signal, 'abort');
+  } finally {
+    await proxy?.close();
+    await cluster.close();
+  }
+}
+
+/** Kills an instance for every `kill` on stdin, each in its turn. */
+function takeCommands(cluster: Cluster, signal: AbortSignal): void {
+  let turn = 0;
+  createInterface({ input: process.stdin, signal }).on('line', (line) => {
+    if (line.trim() !== 'kill') return;
+    const live = cluster.instances.filter((instance) => instance.live);
+    live[turn++ % Math.max(live.length, 1)]?.kill().catch(console.error);
+  });
+}

@@ -1,0 +1,41 @@
+/**
+ * One instance of the service, as a process of its own. It listens on `PORT`, tells its parent once it does, and ends when
+ * the parent is gone, however that came about.
+ */
+import { fileURLToPath } from 'node:url';
+import { openBroker } from './broker.ts';
+import { OrderStore } from './order-store.ts';
+import { startServer } from './server.ts';
+
+const { env } = process;
+
+const server = await startServer({
+  broker: openBroker(env),
+  store: new OrderStore(env.ORDERS_DIR ?? fileURLToPath(new URL('.data', import.meta.url))),
+  secret: env.FEED_SECRET ?? 'good enough for a demo on this machine',
+  port: Number(env.PORT ?? 0),
+});
+
+const STOP_MS = 2_000;
+let stopping = false;
+
+function stop(): void {
+  if (stopping) return;
+  stopping = true;
+  // Whatever still hangs, such as a Redis that does not answer, does not keep the process.
+  setTimeout(() => process.exit(0), STOP_MS);
+  void server.close().finally(() => process.exit(0));
+}
+
+process.on('SIGTERM', stop);
+if (process.send === undefined) {
+  process.on('SIGINT', stop);
+  console.log(`http://127.0.0.1:${server.port}`);
+} else {
+  // Ctrl-C reaches the whole group of processes; the parent then ends us in its own order.
+  process.on('SIGINT', () => {});
+  process.on('disconnect', stop);
+  // The parent may have gone before anybody listened.
+  if (process.connected) process.send('listening');
+  else stop();
+}

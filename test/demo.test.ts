@@ -1,0 +1,146 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { expect, inject, test, vi } from 'vitest';
+import type { OrdersRouter } from '../examples/orders/router.ts';
+import { connect } from './support/client.ts';
+import { collect } from './support/collector.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** Every process of the demo compiles its sources first, and shares two cores with other tests. */
+vi.setConfig({ testTimeout: 60_000 });
+
+const ON_REDIS = { REDIS_URL: inject('redisUrl') };
+
+test('the smoke run misses and repeats nothing when one of two instances is killed', async () => {
+  await using demo = runDemo(['--smoke'], ON_REDIS);
+  expect(await demo.exit()).toBe(0);
+  expect(demo.lines.at(-1)).toBe(
+    'missed 0, repeated 0 (ws 200 entries, sse 200 entries, 2 instances, 1 killed)',
+  );
+});
+
+test('the smoke run on the memory broker shows the snapshot path', async () => {
+  await using demo = runDemo(['--smoke', '--memory']);
+  expect(await demo.exit()).toBe(0);
+  expect(demo.lines.at(-1)).toBe(
+    'missed 0, snapshots 2 (ws 200 orders, sse 200 orders, 1 instance, 1 killed)',
+  );
+});
+
+test('one server has the page, and sends an order placed over HTTP to those who follow over SSE', async () => {
+  await using demo = runDemo(['--memory', '--port', '0']);
+  const url = await demo.url();
+  const page = await fetch(url);
+  expect(await page.text()).toContain('<script type="module" src="/board.js">');
+  const script = await fetch(`${url}/board.js`);
+  expect(script.headers.get('content-type')).toMatch('text/javascript');
+  expect(await script.text()).toContain('EventSource');
+
+  await using client = connect<OrdersRouter>({ httpUrl: `${url}/trpc`, wsUrl: '' }, 'sse');
+  using feed = collect((on) => client.trpc.orders.feed.subscribe(undefined, on));
+  await feed.take(1);
+  const order = await place(url);
+  expect(await feed.take(2)).toEqual([{ feed: 'attached' }, order]);
+
+  demo.process.kill('SIGINT');
+  expect(await demo.exit()).toBe(0);
+});
+
+test('a client behind the proxy goes on when its instance is killed, and nothing outlives the demo', async () => {
+  await using demo = runDemo(['--port', '0'], ON_REDIS);
+  const url = await demo.url();
+  const wsUrl = `${url.replace('http', 'ws')}/trpc`;
+  await using client = connect<OrdersRouter>({ httpUrl: `${url}/trpc`, wsUrl }, 'ws');
+  using feed = collect((on) => client.trpc.orders.feed.subscribe(undefined, on));
+  await feed.take(1);
+  const before = await place(url);
+  await feed.take(2);
+  // One after the other: the client's own is among them, and there is always one to go to.
+  demo.type('kill');
+  await demo.untilLine((line) => line.includes('is live'), 3);
+  demo.type('kill');
+  await demo.untilLine((line) => line.includes('ended (SIGKILL)'), 2);
+  const after = await place(url);
+  await feed.until(({ values }) => ordersOf(values).length === 2);
+  expect(ordersOf(feed.values)).toEqual([before, after]);
+
+  // Its instances hold the demo's own stdout: the pipe ends with the last of them.
+  const closed = once(demo.process, 'close');
+  demo.process.kill('SIGKILL');
+  await closed;
+});
+
+/** The frames that are orders: it says `attached` anew whenever the client comes back. */
+function ordersOf(values: readonly unknown[]): unknown[] {
+  return values.filter((value) => !('feed' in (value as object)));
+}
+
+/** Places an order by a bare HTTP request, and answers it. */
+async function place(url: string): Promise<object> {
+  const order = { id: randomUUID(), item: 'cortado', quantity: 2 };
+  const response = await fetch(`${url}/trpc/orders.place`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(order),
+  });
+  expect(response.status).toBe(200);
+  return order;
+}
+
+interface Demo extends AsyncDisposable {
+  readonly process: ChildProcess;
+  readonly lines: readonly string[];
+  /** Waits for the end of all its processes, and answers the exit code. */
+  exit(): Promise<number | null>;
+  /** Waits for the address that it prints. */
+  url(): Promise<string>;
+  /** Waits for a line, or for as many like it. */
+  untilLine(found: (line: string) => boolean, times?: number): Promise<void>;
+  /** Types a line into its terminal. */
+  type(line: string): void;
+}
+
+/** Runs the demo as a process of its own, with a folder and Redis keys that nobody else has. */
+function runDemo(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Demo {
+  const dir = mkdtempSync(join(tmpdir(), 'orders-'));
+  const own = { ORDERS_DIR: dir, ORDERS_PREFIX: `orders-test-${randomUUID()}` };
+  const child = spawn(process.execPath, ['--import', 'tsx', 'examples/orders/main.ts', ...flags], {
+    cwd: ROOT,
+    env: { ...process.env, ...own, ...env },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const closed = once(child, 'close');
+  const lines: string[] = [];
+  const output = createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
+  const ended = once(output, 'close').then(() => {
+    throw new Error(`the demo has ended:\n${lines.join('\n')}`);
+  });
+  ended.catch(() => {});
+  // Bounded by the test's own time: how long a process takes to start depends on what else runs.
+  async function untilLine(found: (line: string) => boolean, times = 1): Promise<void> {
+    while (lines.filter(found).length < times) await Promise.race([once(output, 'line'), ended]);
+  }
+  return {
+    process: child,
+    lines,
+    untilLine,
+    exit: async () => (await closed)[0],
+    async url() {
+      const address = /http:\/\/127\.0\.0\.1:\d+/;
+      await untilLine((line) => address.test(line));
+      return address.exec(lines.join('\n'))?.[0] ?? '';
+    },
+    type: (line) => void child.stdin.write(`${line}\n`),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await closed;
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
