@@ -22,6 +22,7 @@ class EntryMemo {
 export class Delivery<A extends object> {
   readonly #options: ResolvedFeedOptions<A>;
   readonly #tally: RefusalTally;
+  readonly #encodings = new WeakMap<object, object>();
   #users = 0;
 
   constructor(topic: string, options: ResolvedFeedOptions<A>, observer: Observer) {
@@ -83,6 +84,19 @@ export class Delivery<A extends object> {
     if (this.#options.filter === undefined) return true;
     const kept = chain(this.sharedValue(slot), (input) => this.#filtered(slot, input, args));
     return chain(kept, (input) => input !== SKIPPED);
+  }
+
+  /**
+   * Answers under what the frames of this feed are kept that an encoder makes. The encoder alone will not do: other feeds
+   * of the topic, with values and tokens of their own, use it too.
+   */
+  encodingBy(encoder: object): object {
+    let encoding = this.#encodings.get(encoder);
+    if (encoding === undefined) {
+      encoding = {};
+      this.#encodings.set(encoder, encoding);
+    }
+    return encoding;
   }
 
   /** Makes the bytes of a value; one that cannot be written fails like any other step. */

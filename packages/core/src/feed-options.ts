@@ -3,12 +3,12 @@ import { functionOption, integerOption, refuseOption } from './option-check.ts';
 import { RETRY_DELAYS_MS } from './retry.ts';
 import type { FeedEntry } from './slot.ts';
 import { isStandardSchema, type StandardSchema } from './standard-schema.ts';
-import type { FeedReason } from './wire/reason.ts';
+import type { FeedReason, FeedStatus } from './wire/reason.ts';
 
 /** Why a snapshot is asked for. */
 export interface FeedGap {
   readonly reason: FeedReason;
-  readonly status: number;
+  readonly status: FeedStatus;
   /** The token that could not be resumed from: as the peer sent it, or that of the last entry taken. */
   readonly lastEventId: string | undefined;
 }

@@ -12,6 +12,8 @@ type Frame = Uint8Array | typeof SKIPPED;
 interface PushedRun extends EncodedRun {
   readonly frames: Uint8Array[];
   lastToken: string | undefined;
+  /** What ends the feed after these frames. */
+  failure: { readonly error: unknown } | undefined;
 }
 
 /**
@@ -22,6 +24,8 @@ export class FeedPump<A extends object> implements Turn {
   readonly #session: FeedSession<A>;
   readonly #target: PushTarget;
   readonly #onEnd: (error: unknown) => void;
+  /** Under what this feed keeps the frames that its subscribers share. */
+  readonly #encoding: object;
   #state: 'idle' | 'queued' | 'waiting' | 'ended' = 'idle';
 
   /** `onEnd` is called once if the feed cannot go on. */
@@ -29,9 +33,11 @@ export class FeedPump<A extends object> implements Turn {
     this.#session = session;
     this.#target = target;
     this.#onEnd = onEnd;
+    this.#encoding = session.delivery.encodingBy(target.encoder);
   }
 
   start(): void {
+    this.#session.meter.count('brokerfeed.feed.pushed', 1);
     this.#session.subscriber.onWake = () => {
       if (this.#state === 'idle') this.#queue();
     };
@@ -58,6 +64,7 @@ export class FeedPump<A extends object> implements Turn {
   #advance(): 'again' | 'idle' | Promise<void> {
     const session = this.#session;
     if (this.#target.isFull()) {
+      session.meter.count('brokerfeed.feed.paused', 1);
       return new Promise((resolve) => this.#target.whenWritable(resolve));
     }
     if (session.hasDetour) return session.step().then((frame) => this.#pushOne(frame));
@@ -72,7 +79,8 @@ export class FeedPump<A extends object> implements Turn {
     const encoded = this.#encode(taken);
     if (isPromise(encoded)) return encoded.then((run) => this.#push(run));
     this.#push(encoded);
-    return 'again';
+    // Most runs are the newest there are: a turn that finds nothing is saved.
+    return session.subscriber.isAtTip && !session.hasDetour ? 'idle' : 'again';
   }
 
   #queue(): void {
@@ -106,34 +114,48 @@ export class FeedPump<A extends object> implements Turn {
   #push(run: PushedRun): void {
     if (this.#state === 'ended') return;
     this.#session.progressed();
-    if (run.frames.length === 0) return;
-    this.#target.write(run);
+    if (run.frames.length > 0) this.#target.write(run);
     if (run.lastToken !== undefined) this.#session.delivered(run.lastToken);
+    if (run.failure !== undefined) throw run.failure.error;
   }
 
   #encode(run: Run): MaybePromise<PushedRun> {
     const { delivery, sharesTokens } = this.#session;
     if (!delivery.isWhole || !sharesTokens) return this.#encodeSlots(run, undefined);
-    return run
-      .memo(this.#target.encoder, () => new Eventual(this.#encodeSlots(run, new Map())))
-      .get();
+    return run.memo(this.#encoding, () => new Eventual(this.#encodeSlots(run, new Map()))).get();
   }
 
   #encodeSlots(run: Run, assembled: Map<string, Uint8Array> | undefined): MaybePromise<PushedRun> {
-    const pushed: PushedRun = { frames: [], assembled, lastToken: undefined };
+    const pushed: PushedRun = {
+      frames: [],
+      assembled,
+      lastToken: undefined,
+      failure: undefined,
+    };
     return chain(this.#encodeFrom(run.slots, 0, pushed), () => pushed);
   }
 
-  /** Encodes the slots from `index` on, at once as long as their values are there at once. */
+  /** Encodes the slots from `index` on, at once as long as their values are there at once, up to one that ends the feed. */
   #encodeFrom(slots: readonly EntrySlot[], index: number, into: PushedRun): MaybePromise<void> {
     for (let at = index; at < slots.length; at += 1) {
       const slot = slots[at] as EntrySlot;
-      const frame = this.#frameOf(slot);
+      let frame: MaybePromise<Frame>;
+      try {
+        frame = this.#frameOf(slot);
+      } catch (error) {
+        into.failure = { error };
+        return;
+      }
       if (isPromise(frame)) {
-        return frame.then((ready) => {
-          this.#add(slot, ready, into);
-          return this.#encodeFrom(slots, at + 1, into);
-        });
+        return frame.then(
+          (ready) => {
+            this.#add(slot, ready, into);
+            return this.#encodeFrom(slots, at + 1, into);
+          },
+          (error) => {
+            into.failure = { error };
+          },
+        );
       }
       this.#add(slot, frame, into);
     }
@@ -147,9 +169,7 @@ export class FeedPump<A extends object> implements Turn {
       if (!passes) return SKIPPED;
       const make = (): MaybePromise<Frame> =>
         chain(delivery.sharedValue(slot), (value) => this.#frame(slot, value));
-      return sharesTokens
-        ? slot.memo(this.#target.encoder, () => new Eventual(make())).get()
-        : make();
+      return sharesTokens ? slot.memo(this.#encoding, () => new Eventual(make())).get() : make();
     });
   }
 

@@ -24,7 +24,7 @@ export class FeedReader<A extends object = object> {
 
   /**
    * Pushes all frames to a connection instead, until the subscription is closed; then resolves. Rejects as {@link next}
-   * does. Not mixed with {@link next}.
+   * does. Goes on where {@link next} has stopped, and is the end of asking it.
    */
   push(target: PushTarget): Promise<void> {
     const { signal } = this.#session;
@@ -37,8 +37,9 @@ export class FeedReader<A extends object = object> {
         pump.stop();
         resolve();
       };
-      if (signal.aborted) stop();
-      else signal.addEventListener('abort', stop, { once: true });
+      // Closed already: a pump that was started now would never be told to stop.
+      if (signal.aborted) return stop();
+      signal.addEventListener('abort', stop, { once: true });
       pump.start();
     });
   }

@@ -3,7 +3,8 @@ import { type Delivery, SKIPPED } from './delivery.ts';
 import type { ResolvedFeedOptions } from './feed-options.ts';
 import { FeedRefusal } from './feed-refusal.ts';
 import { isPromise } from './maybe-promise.ts';
-import type { Position } from './position.ts';
+import type { Meter } from './observer.ts';
+import { type Position, samePosition } from './position.ts';
 import type { EntrySlot } from './slot.ts';
 import { type PositionedSnapshot, type SnapshotLoads, snapshotValues } from './snapshot.ts';
 import { Gap, Subscriber } from './subscriber.ts';
@@ -13,7 +14,7 @@ import type { TokenScope, TokenSigner } from './token-signer.ts';
 import { ABORTED, untilAborted } from './until-aborted.ts';
 import type { FeedControl } from './wire/control.ts';
 import type { FeedReason } from './wire/reason.ts';
-import type { TokenFields, TokenKind } from './wire/token.ts';
+import { parseToken, type TokenFields, type TokenKind } from './wire/token.ts';
 
 /** What a client gets: a value, and the token with which it resumes after it. */
 export interface FeedFrame {
@@ -35,7 +36,7 @@ export interface FeedShared<A extends object> {
   readonly snapshots: SnapshotLoads;
 }
 
-/** Entries delivered in one go before other work of the process gets its turn. */
+/** Entries or snapshot values delivered in one go before other work of the process gets its turn. */
 const YIELD_EVERY = 128;
 
 /** Gaps in a row, with no entry between, before the feed gives up: the snapshot takes longer than the log retains. */
@@ -125,14 +126,16 @@ export class FeedSession<A extends object> {
       subscriber.startLive();
       this.#countResume('fresh');
     }
-    if (controlIdleMs !== undefined && this.#phase.phase === 'entries')
-      this.#controls.push('attached');
-    if (controlIdleMs !== undefined) this.#watchIdle(controlIdleMs);
+    if (controlIdleMs !== undefined) this.#startControl(controlIdleMs);
   }
 
   /** Aborts when the subscription is closed. */
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  get meter(): Meter {
+    return this.#shared.log.observer.meter;
   }
 
   /** Whether an entry has the same token for all subscribers. */
@@ -190,14 +193,19 @@ export class FeedSession<A extends object> {
       this.lose(taken);
       return undefined;
     }
-    this.#streak += 1;
-    if (this.#streak % YIELD_EVERY === 0) await new Promise(setImmediate);
+    if (this.#isLongStreak()) await new Promise(setImmediate);
     const value = this.delivery.value(taken, this.args);
     const ready = isPromise(value) ? await untilAborted(value, this.#abort.signal) : value;
     this.progressed();
     return ready === SKIPPED || ready === ABORTED
       ? undefined
       : { token: this.tokenOf(taken), value: ready };
+  }
+
+  /** Counts what was ready at once: a long run of it would never let the process do anything else. */
+  #isLongStreak(): boolean {
+    this.#streak += 1;
+    return this.#streak % YIELD_EVERY === 0;
   }
 
   /** Enters the snapshot that a loss makes necessary. Throws the refusal where there is none. */
@@ -242,6 +250,7 @@ export class FeedSession<A extends object> {
     const { at, values } = phase.snapshot;
     const next = await untilAborted(values.next(), this.#abort.signal);
     if (next === ABORTED) return undefined;
+    if (this.#isLongStreak()) await new Promise(setImmediate);
     const { held, index } = phase;
     if (next.done === true) {
       this.#phase = { phase: 'entries' };
@@ -294,17 +303,33 @@ export class FeedSession<A extends object> {
     this.#shared.log.observer.meter.count('brokerfeed.feed.resumes', 1, { outcome });
   }
 
+  #startControl(idleMs: number): void {
+    // What the tail went through before this subscription stood is not its business; how it stands now is.
+    this.#controls.length = 0;
+    if (this.#phase.phase === 'entries') this.#controls.push('attached');
+    if (this.subscriber.inOutage) this.#controls.push('outage');
+    this.#watchIdle(idleMs);
+  }
+
   /** Refreshes the client's token while entries pass that it does not get. */
   #watchIdle(idleMs: number): void {
     const { clock } = this.#shared.options;
+    // Closed while it was started: nobody would cancel the timer any more.
+    if (this.#abort.signal.aborted) return;
     this.#cancelIdle = clock.after(idleMs, () => {
-      const quiet = clock.now() - this.#lastFrameAt >= idleMs && this.#phase.phase === 'entries';
-      if (quiet && this.#token('position', this.subscriber.cursor, 0) !== this.#lastToken) {
+      const quiet = clock.now() - this.#lastFrameAt >= idleMs && !this.hasDetour;
+      if (quiet && this.#movedOn()) {
         this.#controls.push('position');
         this.subscriber.wake();
       }
       this.#watchIdle(idleMs);
     });
+  }
+
+  /** Whether the client's token stands before the cursor. */
+  #movedOn(): boolean {
+    const held = parseToken(this.#lastToken);
+    return held === undefined || !samePosition(positionOf(held.fields), this.subscriber.cursor);
   }
 }
 

@@ -63,7 +63,8 @@ export class Feed<A extends object = object> {
     const { bind } = this.#shared.options;
     if (bind === undefined) return undefined;
     const audience: unknown = await bind(args);
-    if (typeof audience !== 'string')
+    // Ill-formed text has no bytes of its own: two such audiences would share their tokens.
+    if (typeof audience !== 'string' || !audience.isWellFormed())
       throw new FeedRefusal('topic', { cause: new TypeError('bind answered no text') });
     return audience;
   }

@@ -19,7 +19,7 @@ export interface PushTarget {
   readonly encoder: FrameEncoder;
   /** Whether so much waits to be sent that no more should be written. */
   isFull(): boolean;
-  /** Calls back once, when it is full no more or gone. */
+  /** Calls back once, when it is full no more. It need not where it is gone: then its carrier closes the feed. */
   whenWritable(callback: () => void): void;
   write(run: EncodedRun): void;
 }

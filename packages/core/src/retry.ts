@@ -1,5 +1,5 @@
 import { type Clock, delay } from './clock.ts';
-import { isBrokerError } from './errors.ts';
+import { BrokerError, isBrokerError } from './errors.ts';
 
 /**
  * Waits between tries to read a log that does not answer, in milliseconds. They span 31 s, so that the restart or failover
@@ -17,6 +17,12 @@ export function isRetryable(error: unknown): boolean {
   return !isBrokerError(error) || isBrokerError(error, 'UNAVAILABLE');
 }
 
+/** What a log that could not be read is said to have rejected with: an error of no broker is an outage too. */
+export function asBrokerError(error: unknown): BrokerError {
+  if (isBrokerError(error)) return error;
+  return new BrokerError('UNAVAILABLE', 'the log cannot be read', { cause: error });
+}
+
 /** Runs `attempt` until it resolves, the policy is used up, or `signal` aborts; then rejects with the last error. */
 export async function retrying<T>(
   attempt: () => Promise<T>,
@@ -28,9 +34,9 @@ export async function retrying<T>(
       return await attempt();
     } catch (error) {
       const ms = policy.delaysMs[tried];
-      if (ms === undefined || signal.aborted || !isRetryable(error)) throw error;
+      if (ms === undefined || signal.aborted || !isRetryable(error)) throw asBrokerError(error);
       await delay(policy.clock, ms, signal);
-      if (signal.aborted) throw error;
+      if (signal.aborted) throw asBrokerError(error);
     }
   }
 }

@@ -14,6 +14,7 @@ export class Run extends Memoized {
   readonly slots: readonly EntrySlot[];
   /** Where a reader is after it. */
   readonly end: Position;
+  #rests: Map<number, Run> | undefined;
 
   private constructor(commits: number, slots: readonly EntrySlot[], end: Position) {
     super();
@@ -39,5 +40,16 @@ export class Run extends Memoized {
     }
     if (last === undefined) throw new RangeError('a run has at least one commit');
     return new Run(commits, slots, last.commit.position);
+  }
+
+  /** Answers what is left of it from an entry on: the same run for all who ask. */
+  from(index: number): Run {
+    this.#rests ??= new Map();
+    let rest = this.#rests.get(index);
+    if (rest === undefined) {
+      rest = new Run(this.commits, this.slots.slice(index), this.end);
+      this.#rests.set(index, rest);
+    }
+    return rest;
   }
 }

@@ -1,7 +1,7 @@
 /** How long turns run before other work of the process gets its own, in milliseconds. */
 const SLICE_MS = 4;
 
-/** Turns between two looks at the clock, and between two rounds of writes. */
+/** Turns between two rounds of writes, unless the slice is over before. */
 const ROUND = 64;
 
 /** Does a bounded piece of work. Never throws. */
@@ -17,26 +17,30 @@ export interface Outlet {
 /**
  * Shares the event loop among subscribers that are pushed to. Each has one turn in the queue at most and gets one run of
  * entries a turn, so that a flood on one topic delays those of another by one round, and no burst blocks the process for
- * longer than a slice.
+ * longer than a slice and a turn.
  */
 export class Scheduler {
-  #turns: Turn[] = [];
+  /** Turns of this lap, from `#next` on; those queued meanwhile are of the next one. */
+  #lap: Turn[] = [];
   #next = 0;
+  #queued: Turn[] = [];
   #outlets: Outlet[] = [];
   #state: 'idle' | 'planned' = 'idle';
   readonly #drain = (): void => this.#runSlice();
 
   /** Queues a turn. It runs after what runs now. */
   add(turn: Turn): void {
-    this.#turns.push(turn);
-    if (this.#state === 'planned') return;
-    this.#state = 'planned';
-    queueMicrotask(this.#drain);
+    this.#queued.push(turn);
+    this.#plan();
   }
 
   /** Has an outlet flushed after this round of turns, so that what they all wrote to it leaves in one write. */
   flushLater(outlet: Outlet): void {
     this.#outlets.push(outlet);
+    this.#plan();
+  }
+
+  #plan(): void {
     if (this.#state === 'planned') return;
     this.#state = 'planned';
     queueMicrotask(this.#drain);
@@ -45,21 +49,33 @@ export class Scheduler {
   #runSlice(): void {
     const end = performance.now() + SLICE_MS;
     do {
-      const stop = Math.min(this.#next + ROUND, this.#turns.length);
-      while (this.#next < stop) {
-        this.#turns[this.#next]?.turn();
-        this.#next += 1;
-      }
-      if (this.#next === this.#turns.length) {
-        this.#turns = [];
-        this.#next = 0;
+      for (let left = ROUND; left > 0; left -= 1) {
+        const turn = this.#take();
+        if (turn === undefined) break;
+        turn.turn();
+        if (performance.now() >= end) break;
       }
       const outlets = this.#outlets;
       this.#outlets = [];
       for (const outlet of outlets) outlet.flush();
-    } while ((this.#turns.length > 0 || this.#outlets.length > 0) && performance.now() < end);
-    if (this.#turns.length === 0 && this.#outlets.length === 0) this.#state = 'idle';
-    else setImmediate(this.#drain);
+    } while (this.#hasWork() && performance.now() < end);
+    if (this.#hasWork()) setImmediate(this.#drain);
+    else this.#state = 'idle';
+  }
+
+  #take(): Turn | undefined {
+    if (this.#next === this.#lap.length) {
+      this.#lap = this.#queued;
+      this.#queued = [];
+      this.#next = 0;
+    }
+    const turn = this.#lap[this.#next];
+    if (turn !== undefined) this.#next += 1;
+    return turn;
+  }
+
+  #hasWork(): boolean {
+    return this.#next < this.#lap.length || this.#queued.length > 0 || this.#outlets.length > 0;
   }
 }
 

@@ -69,6 +69,11 @@ export class Subscriber implements TailMember {
     return this.#ring.tip;
   }
 
+  /** Whether the live read is broken now. */
+  get inOutage(): boolean {
+    return this.#tail.inOutage;
+  }
+
   /** Waits until the tail has a position. Everything appended from then on can be read. */
   async positioned(): Promise<void> {
     this.#ring = await this.#tail.ring;
@@ -115,9 +120,10 @@ export class Subscriber implements TailMember {
     return slot;
   }
 
-  /** Takes as many whole commits as are ready, in a run that readers at the same place share. Not mixed with {@link take}. */
+  /** Takes what is ready up to the end of a commit, in a run that readers at the same place share. */
   takeRun(): Run | Gap | undefined {
-    const next = this.#next();
+    const next = this.#run?.from(this.#index) ?? this.#next();
+    this.#run = undefined;
     if (next instanceof Run) this.#cursor = next.end;
     return next;
   }
@@ -135,6 +141,11 @@ export class Subscriber implements TailMember {
     await new Promise<void>((resolve) => {
       this.#wakeUp = resolve;
     });
+  }
+
+  /** Whether everything that the ring holds was taken. */
+  get isAtTip(): boolean {
+    return this.#place.at === 'ring' && this.#place.seq === this.#ring.end;
   }
 
   /** Whether {@link wait} would wait for the tail, which will call `onWake`; otherwise it has work to do. */

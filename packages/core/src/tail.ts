@@ -3,7 +3,7 @@ import { type Clock, delay } from './clock.ts';
 import { deferred } from './deferred.ts';
 import { BrokerError } from './errors.ts';
 import type { Position } from './position.ts';
-import { isRetryable } from './retry.ts';
+import { asBrokerError, isRetryable } from './retry.ts';
 import { Ring } from './ring.ts';
 import { commitSlot } from './slot.ts';
 
@@ -144,12 +144,15 @@ export class Tail {
           failures = 0;
         });
         lost = await this.#log.follow(this.topic, ring.tip, sink, signal);
+        // Unasked, and not for a loss: a broker must not, but to start over at once would spin.
+        if (lost === undefined && !signal.aborted)
+          throw new BrokerError('UNAVAILABLE', 'the live read ended by itself');
         // Past the end while reading live: the log was rolled back under us.
         if (lost === 'ahead') lost = 'forked';
       } catch (error) {
         if (signal.aborted) return;
         const ms = this.#retryDelaysMs[failures];
-        if (ms === undefined || !isRetryable(error)) throw error;
+        if (ms === undefined || !isRetryable(error)) throw asBrokerError(error);
         failures += 1;
         this.#report(error, failures, ms);
         await delay(this.#clock, ms, signal);

@@ -1,0 +1,191 @@
+import { describe, expect, test } from 'vitest';
+import { FeedRig, settled } from '../test/support/feed-rig.ts';
+
+const IDLE_MS = 1_000;
+const CONTROL = { idleMs: IDLE_MS };
+
+function control(feed: string): { feed: string } {
+  return { feed };
+}
+
+describe('the first frame', () => {
+  test('lets a client that drops before any entry miss nothing', async () => {
+    const rig = new FeedRig({ control: true });
+    const first = await rig.open();
+    await rig.append('meanwhile');
+    const [attached] = await first.take(1);
+    expect(attached?.value).toEqual(control('attached'));
+    first.reader.close();
+    await rig.append('later');
+    const { values } = await rig.open(attached?.token);
+    expect(await values(3)).toEqual([control('attached'), 'meanwhile', 'later']);
+  });
+
+  test('is not sent unless it was asked for', async () => {
+    for (const option of [undefined, false]) {
+      const rig = new FeedRig(option === undefined ? {} : { control: option });
+      const { values } = await rig.open();
+      await rig.append('a');
+      expect(await values(1)).toEqual(['a']);
+      expect(rig.clock.waits).toEqual([]);
+    }
+  });
+
+  test('of a gap is the snapshot', async () => {
+    const rig = new FeedRig({ control: true, onGap: () => 'state' });
+    const { values } = await rig.open('bad');
+    expect(await values(1)).toEqual(['state']);
+  });
+
+  test('after a gap without a snapshot replaces the token', async () => {
+    const rig = new FeedRig({ control: true, onGap: () => undefined });
+    const { take, reader } = await rig.open('bad');
+    const [frame] = await take(1);
+    expect(frame?.value).toEqual(control('position'));
+    reader.close();
+    await rig.append('a');
+    const { values } = await rig.open(frame?.token);
+    expect(await values(2)).toEqual([control('attached'), 'a']);
+  });
+});
+
+describe('a fresher token', () => {
+  test('comes when entries were skipped for a while', async () => {
+    const rig = new FeedRig({ control: CONTROL, filter: (value) => value !== 'skip' });
+    const { take, values, reader } = await rig.open();
+    await take(1);
+    const next = take(1);
+    await rig.appendEach('skip', 'skip');
+    await settled();
+    rig.clock.advance(IDLE_MS);
+    const [fresh] = await next;
+    expect(fresh?.value).toEqual(control('position'));
+    reader.close();
+    // It stands after what was skipped: that may go.
+    rig.trim(0);
+    await rig.append('a');
+    const again = await rig.open(fresh?.token);
+    expect(await again.values(2)).toEqual([control('attached'), 'a']);
+    expect(values).toBeDefined();
+  });
+
+  test('does not come where nothing moved on', async () => {
+    const rig = new FeedRig({ control: CONTROL });
+    const { take } = await rig.open();
+    await take(1);
+    await rig.append('a');
+    await take(1);
+    const signed = rig.meter.of('brokerfeed.feed.signatures');
+    const next = take(1);
+    await settled();
+    rig.clock.advance(10 * IDLE_MS);
+    await settled();
+    await rig.append('b');
+    expect((await next)[0]?.value).toBe('b');
+    expect(rig.meter.of('brokerfeed.feed.signatures')).toBe(signed + 1);
+  });
+
+  test('comes once, however long nobody reads', async () => {
+    const rig = new FeedRig({ control: CONTROL, filter: (value) => value !== 'skip' });
+    const { take, values } = await rig.open();
+    await take(1);
+    const next = take(1);
+    await rig.appendEach('skip', 'a', 'skip');
+    await next;
+    rig.clock.advance(100 * IDLE_MS);
+    await rig.append('b');
+    const seen = await values(1);
+    expect(seen).toEqual(['b']);
+  });
+
+  test('inside a commit stands before it', async () => {
+    const rig = new FeedRig({ control: CONTROL, filter: (value) => value !== 'skip' });
+    const { take, reader } = await rig.open();
+    await take(1);
+    const next = take(1);
+    await rig.append('a', 'skip', 'b');
+    await next;
+    reader.close();
+    const [, first] = await (await rig.open((await next)[0]?.token)).take(2);
+    expect(first?.value).toBe('a');
+  });
+});
+
+describe('an outage', () => {
+  test('is told, and its end, in the order of things', async () => {
+    const rig = new FeedRig({ control: true });
+    const { take, values } = await rig.open();
+    await take(1);
+    await rig.append('a');
+    await take(1);
+    const next = values(1);
+    await settled();
+    rig.log.breakReads();
+    expect(await next).toEqual([control('outage')]);
+    await rig.append('b');
+    await rig.clock.untilWait(250);
+    rig.clock.advance(250);
+    expect(await values(2)).toEqual([control('live'), 'b']);
+  });
+
+  test('is told once, however often the read is tried', async () => {
+    const rig = new FeedRig({ control: true });
+    const { take, values } = await rig.open();
+    await take(1);
+    await settled();
+    let failing = true;
+    rig.log.beforeFollow = () => {
+      if (failing) throw new Error('away');
+    };
+    rig.log.breakReads();
+    for (const ms of [250, 1000, 4000]) {
+      await rig.clock.untilWait(ms);
+      rig.clock.advance(ms);
+    }
+    await rig.clock.untilWait(10_000);
+    failing = false;
+    rig.clock.advance(10_000);
+    await rig.log.untilReads(1);
+    await settled();
+    await rig.append('a');
+    expect(await values(3)).toEqual([control('outage'), control('live'), 'a']);
+  });
+
+  test('in which a client arrives is told to it', async () => {
+    const rig = new FeedRig({ control: true });
+    const first = await rig.open();
+    await first.take(1);
+    await settled();
+    rig.log.breakReads();
+    await rig.clock.untilWait(250);
+    const second = await rig.open();
+    const [one, two] = await second.values(2);
+    expect([one, two]).toEqual([control('attached'), control('outage')]);
+    rig.clock.advance(250);
+    expect(await second.values(1)).toEqual([control('live')]);
+  });
+
+  test('between the values of a snapshot does not cut it short for a client that drops there', async () => {
+    const rig: FeedRig = new FeedRig({
+      control: true,
+      onGap: async function* () {
+        yield 's1';
+        yield 's2';
+        rig.log.breakReads();
+        await settled();
+        yield 's3';
+        yield 's4';
+      },
+    });
+    const { take, reader } = await rig.open('bad');
+    const frames = await take(3);
+    const outage =
+      frames.find((frame) => (frame.value as { feed?: string }).feed === 'outage') ??
+      (await take(1))[0];
+    expect(outage?.value).toEqual(control('outage'));
+    reader.close();
+    const again = await rig.open(outage?.token);
+    expect((await again.values(1))[0]).toBe('s1');
+    again.reader.close();
+  });
+});
