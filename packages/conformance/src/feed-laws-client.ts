@@ -24,6 +24,7 @@ export class Connection {
   readonly #parts: number;
   readonly #pushed: boolean;
   readonly #feed: string;
+  readonly #mayBeInside: boolean;
   readonly #onChange: () => void;
   readonly #onHeld: (held: Held) => void;
   readonly #abort = new AbortController();
@@ -43,6 +44,7 @@ export class Connection {
       parts: number;
       pushed: boolean;
       feed: string;
+      mayBeInside: boolean;
     },
     onChange: () => void,
     onHeld: (held: Held) => void,
@@ -54,6 +56,7 @@ export class Connection {
     this.#parts = options.parts;
     this.#pushed = options.pushed;
     this.#feed = options.feed;
+    this.#mayBeInside = options.mayBeInside;
     this.#onChange = onChange;
     this.#onHeld = onHeld;
   }
@@ -181,9 +184,8 @@ export class Connection {
   #see({ token, value }: FeedFrame): void {
     if (typeof value === 'object' && value !== null) {
       if ('feed' in value) {
-        // Whether an empty snapshot is over cannot be seen from outside: such a token may stand for either.
-        if (this.#gaps === 0 || this.#parts > 0 || value.feed === 'position')
-          this.#hold(token, this.#resumeBetween());
+        const ofOutage = value.feed === 'outage' || value.feed === 'live';
+        this.#onHeld({ token, expected: this.#resumeBetween(), mayBeInside: ofOutage });
         return;
       }
       if ('part' in value) {
@@ -254,7 +256,7 @@ export class Connection {
   }
 
   #hold(token: string, expected: Expected): void {
-    this.#onHeld({ token, expected });
+    this.#onHeld({ token, expected, mayBeInside: false });
   }
 
   #refused(error: unknown): void {
@@ -268,6 +270,7 @@ export class Connection {
   #told(reason: string): void {
     const expected = this.#expected;
     // Whoever holds a token from inside a snapshot is told just that, and nobody else is.
+    if (reason === 'snapshot' && this.#mayBeInside) return;
     if ((expected.kind === 'snapshot') !== (reason === 'snapshot'))
       throw new Error(`told '${reason}' where ${show(expected)} was to come`);
     if (expected.kind === 'entry') {

@@ -21,6 +21,8 @@ export type Expected =
 export interface Held {
   readonly token: string;
   readonly expected: Expected;
+  /** Whether it came with news of an outage, which may fall between a gap and its snapshot: it cannot be seen from outside. */
+  readonly mayBeInside: boolean;
 }
 
 export interface Part {

@@ -154,6 +154,7 @@ export class FeedWorld {
         parts: step.parts,
         pushed: step.pushed,
         feed: feedKey(step.through, step.from, step.onGap),
+        mayBeInside: held?.mayBeInside ?? false,
       },
       () => this.#changed(),
       (next) => client.held.push(next),

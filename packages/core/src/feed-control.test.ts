@@ -138,6 +138,7 @@ describe('an outage', () => {
       if (failing) throw new Error('away');
     };
     rig.log.breakReads();
+    const news = values(2);
     for (const ms of [250, 1000, 4000]) {
       await rig.clock.untilWait(ms);
       rig.clock.advance(ms);
@@ -146,9 +147,26 @@ describe('an outage', () => {
     failing = false;
     rig.clock.advance(10_000);
     await rig.log.untilReads(1);
+    expect(await news).toEqual([control('outage'), control('live')]);
+    await rig.append('a');
+    expect(await values(1)).toEqual(['a']);
+  });
+
+  test('that is over before the client reads of it is not told', async () => {
+    const rig = new FeedRig({ control: true });
+    const { take, values } = await rig.open();
+    await take(1);
+    for (let times = 0; times < 3; times += 1) {
+      await rig.log.untilReads(1);
+      await settled();
+      rig.log.breakReads();
+      await rig.clock.untilWait(250);
+      rig.clock.advance(250);
+    }
+    await rig.log.untilReads(1);
     await settled();
     await rig.append('a');
-    expect(await values(3)).toEqual([control('outage'), control('live'), 'a']);
+    expect(await values(1)).toEqual(['a']);
   });
 
   test('in which a client arrives is told to it', async () => {

@@ -94,7 +94,7 @@ export class FeedSession<A extends object> {
       tails.pages(options),
       options,
       (state) => {
-        if (control) this.#controls.push(state);
+        if (control) this.#noteOutage(state);
       },
     );
     const close = (): void => this.close();
@@ -309,6 +309,13 @@ export class FeedSession<A extends object> {
     if (this.#phase.phase === 'entries') this.#controls.push('attached');
     if (this.subscriber.inOutage) this.#controls.push('outage');
     this.#watchIdle(idleMs);
+  }
+
+  /** Queues the news, or takes back the opposite that nobody has read yet: a log that comes and goes queues one frame. */
+  #noteOutage(state: 'outage' | 'live'): void {
+    const last = this.#controls.at(-1);
+    if (last === 'outage' || last === 'live') this.#controls.pop();
+    else this.#controls.push(state);
   }
 
   /** Refreshes the client's token while entries pass that it does not get. */
