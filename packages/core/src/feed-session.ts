@@ -52,6 +52,9 @@ type Phase =
     }
   | { readonly phase: 'gap'; readonly reason: FeedReason; readonly token: string | undefined };
 
+/** Given to `abort`, which would otherwise make an error with a stack for every client that leaves. */
+const CLOSED = 'closed';
+
 const NOTHING_HELD: unique symbol = Symbol('nothing held');
 
 /**
@@ -156,7 +159,7 @@ export class FeedSession<A extends object> {
   /** Leaves the topic and settles what {@link step} waits for. Idempotent. */
   close(): void {
     if (this.#abort.signal.aborted) return;
-    this.#abort.abort();
+    this.#abort.abort(CLOSED);
     this.#cancelIdle?.();
     this.subscriber.close();
     this.#release();

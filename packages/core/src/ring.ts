@@ -17,7 +17,9 @@ export class Ring {
   tip: Position;
   /** How many entries to keep; a commit is dropped whole, and the newest is kept whatever its size. */
   highWaterMark: number;
-  #items: RingItem[] = [];
+  /** The items from `#head` on; those before it are dropped, and cut off in bulk. */
+  #items: (RingItem | undefined)[] = [];
+  #head = 0;
   #start = 0;
   #entries = 0;
   /** The seq of the first commit after the newest gap: from there on ordinals are dense. */
@@ -37,7 +39,7 @@ export class Ring {
 
   /** The seq that the next item will have. */
   get end(): number {
-    return this.#start + this.#items.length;
+    return this.#start + this.#items.length - this.#head;
   }
 
   push(slot: CommitSlot): void {
@@ -61,7 +63,7 @@ export class Ring {
 
   /** Answers the item at a seq from `start` to before `end`. */
   at(seq: number): RingItem {
-    return this.#items[seq - this.#start] as RingItem;
+    return this.#items[seq - this.#start + this.#head] as RingItem;
   }
 
   /** Answers the run of commits that starts at a seq which holds one. */
@@ -92,19 +94,17 @@ export class Ring {
   }
 
   #trim(): void {
-    let drop = 0;
-    while (this.#entries > this.highWaterMark && drop < this.#items.length - 1) {
-      const item = this.#items[drop] as RingItem;
+    while (this.#entries > this.highWaterMark && this.#head < this.#items.length - 1) {
+      const item = this.#items[this.#head] as RingItem;
       this.#entries -= item.kind === 'commit' ? item.slot.entries.length : 1;
-      drop += 1;
+      this.#items[this.#head] = undefined;
+      this.#head += 1;
+      this.#start += 1;
     }
-    this.#drop(drop);
-  }
-
-  #drop(count: number): void {
-    // Shifting a short array is a memmove; a long one is cut rarely, in bulk.
-    if (count === 0) return;
-    this.#items.splice(0, count);
-    this.#start += count;
+    // As many moves as drops, on average: cutting one by one would move the whole ring for each commit.
+    if (this.#head * 2 > this.#items.length) {
+      this.#items.splice(0, this.#head);
+      this.#head = 0;
+    }
   }
 }
