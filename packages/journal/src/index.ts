@@ -1,0 +1,9 @@
+export {
+  type AppendedAll,
+  type JournalBroker,
+  type JournalLog,
+  journalBroker,
+  type TopicAppend,
+} from './journal-broker.ts';
+export type { FsyncPolicy, JournalOptions, JournalRetention } from './options.ts';
+export { type Finding, type VerifyReport, verify } from './verify.ts';

@@ -1,0 +1,195 @@
+import { setMaxListeners } from 'node:events';
+import {
+  type AppendOptions,
+  type Bounds,
+  type Broker,
+  BrokerError,
+  type BrokerLog,
+  checkAppend,
+  checkTopic,
+  type Loss,
+  MAX_COMMIT_ENTRIES,
+  type Observer,
+  type Page,
+  type Position,
+  type Sink,
+  type Start,
+} from '@brokerfeed/core';
+import type { Appended, TopicWrite } from './append-job.ts';
+import { Journal } from './journal.ts';
+import {
+  type JournalOptions,
+  type ResolvedJournalOptions,
+  resolveJournalOptions,
+} from './options.ts';
+
+/** One part of a commit that spans topics. */
+export interface TopicAppend {
+  readonly topic: string;
+  readonly value: string | readonly string[];
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** What {@link JournalLog.appendAll} wrote. */
+export interface AppendedAll {
+  /** The place in the journal of the one record that holds all of it. */
+  readonly sequence: number;
+  /** The position after each commit, in the order of the list. */
+  readonly positions: readonly Position[];
+}
+
+/** The seam's log, and what one journal for all topics can do besides. */
+export interface JournalLog extends BrokerLog {
+  /**
+   * Appends to several topics, all or nothing, in one record: one commit to each topic. A topic may be named once. Rejects
+   * as `append` does.
+   */
+  appendAll(
+    appends: readonly TopicAppend[],
+    options?: { readonly idempotencyKey?: string },
+  ): Promise<AppendedAll>;
+  /** Removes all but the newest commits of a topic, durably. Their bytes stay until retention takes their segments. */
+  trim(topic: string, keepCommits: number): Promise<void>;
+  /** Deletes a topic, durably. What is read from it or written to it next belongs to a new incarnation. */
+  drop(topic: string): Promise<void>;
+}
+
+export interface JournalBroker extends Broker {
+  readonly log: JournalLog;
+}
+
+/**
+ * Opens a journal: durable topics in a folder, without a server. Takes the folder's lock and recovers before it returns.
+ * Throws a `BrokerError`: `UNAVAILABLE` where another process has the folder, `DAMAGED` where it holds bytes that no append
+ * wrote, `OPTION_INVALID`.
+ */
+export function journalBroker(options: JournalOptions): JournalBroker {
+  const resolved = resolveJournalOptions(options);
+  const journal = new Journal(resolved);
+  return brokerOn(journal, resolved, () => journal.close());
+}
+
+/** Makes an instance on an open journal. `release` is called when it has closed. */
+export function brokerOn(
+  journal: Journal,
+  options: ResolvedJournalOptions,
+  release: () => Promise<void>,
+): JournalBroker {
+  const log = new Log(journal, options);
+  let closed: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closed ??= log.close().then(release);
+    return closed;
+  };
+  return { name: 'journal', log, close, [Symbol.asyncDispose]: close };
+}
+
+class Log implements JournalLog {
+  readonly observer: Observer;
+  readonly #journal: Journal;
+  readonly #maxEntryBytes: number;
+  readonly #closing = new AbortController();
+
+  constructor(journal: Journal, options: ResolvedJournalOptions) {
+    this.observer = options.observer;
+    this.#journal = journal;
+    this.#maxEntryBytes = options.maxEntryBytes;
+    // One listener for each live read: that many are no leak.
+    setMaxListeners(0, this.#closing.signal);
+  }
+
+  async append(
+    topic: string,
+    value: string | readonly string[],
+    options?: AppendOptions,
+  ): Promise<Position> {
+    this.#checkOpen();
+    const { entries, headers, idempotencyKey } = checkAppend(
+      topic,
+      value,
+      options,
+      this.#maxEntryBytes,
+    );
+    const writes = [{ topic, entries, headers }];
+    const appended = await this.#journal.append(writes, idempotencyKey, false);
+    return appended.positions[0] as Position;
+  }
+
+  async appendAll(
+    appends: readonly TopicAppend[],
+    options: { readonly idempotencyKey?: string } = {},
+  ): Promise<Appended> {
+    this.#checkOpen();
+    const { idempotencyKey: key } = options;
+    const keyed = key === undefined ? {} : { idempotencyKey: key };
+    const writes = appends.map(({ topic, value, headers }): TopicWrite => {
+      const given = { ...keyed, ...(headers === undefined ? {} : { headers }) };
+      const write = checkAppend(topic, value, given, this.#maxEntryBytes);
+      return { topic, entries: write.entries, headers: write.headers };
+    });
+    checkTogether(writes);
+    return this.#journal.append(writes, key, true);
+  }
+
+  async page(topic: string, from: Start, limit: number, signal?: AbortSignal): Promise<Page> {
+    this.#checkOpen();
+    checkTopic(topic);
+    signal?.throwIfAborted();
+    return this.#journal.page(topic, from, limit);
+  }
+
+  async follow(
+    topic: string,
+    from: Position,
+    sink: Sink,
+    signal: AbortSignal,
+  ): Promise<Loss | undefined> {
+    this.#checkOpen();
+    checkTopic(topic);
+    const loss = await this.#journal.follow(topic, from, sink, signal, this.#closing.signal);
+    if (!signal.aborted) this.#checkOpen();
+    return loss;
+  }
+
+  async bounds(topic: string): Promise<Bounds> {
+    this.#checkOpen();
+    checkTopic(topic);
+    return this.#journal.bounds(topic);
+  }
+
+  async trim(topic: string, keepCommits: number): Promise<void> {
+    this.#checkOpen();
+    checkTopic(topic);
+    await this.#journal.trim(topic, keepCommits);
+  }
+
+  async drop(topic: string): Promise<void> {
+    this.#checkOpen();
+    checkTopic(topic);
+    await this.#journal.drop(topic);
+  }
+
+  /** Ends every read and waits for the writes under way. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#journal.settled();
+  }
+
+  #checkOpen(): void {
+    if (this.#closing.signal.aborted) throw new BrokerError('CLOSED', 'the journal is closed');
+  }
+}
+
+function checkTogether(writes: readonly TopicWrite[]): void {
+  const topics = new Set(writes.map(({ topic }) => topic));
+  if (topics.size !== writes.length) {
+    throw new BrokerError('VALUE_INVALID', 'a commit names each of its topics once');
+  }
+  const entries = writes.reduce((sum, write) => sum + write.entries.length, 0);
+  if (writes.length === 0 || entries > MAX_COMMIT_ENTRIES) {
+    throw new BrokerError(
+      'VALUE_INVALID',
+      `a commit has 1 to ${MAX_COMMIT_ENTRIES} entries, not ${entries}`,
+    );
+  }
+}

@@ -1,0 +1,273 @@
+import { ActiveSegment, WriteFailure } from './active-segment.ts';
+import type { AppendJob, Control } from './append-job.ts';
+import type { Caches } from './caches.ts';
+import type { FileSystem } from './file-system.ts';
+import type { JournalState } from './journal-state.ts';
+import type { Layout } from './layout.ts';
+import { LineBuffer } from './line-buffer.ts';
+import type { ResolvedJournalOptions } from './options.ts';
+import type { CommitRecord, JournalRecord } from './record.ts';
+import { firstRetained, sealsEarly } from './retention.ts';
+import type { Segment } from './segment.ts';
+import { WritePlan } from './write-plan.ts';
+
+export interface SegmentWriterContext {
+  readonly fs: FileSystem;
+  readonly layout: Layout;
+  readonly caches: Caches;
+  readonly state: JournalState;
+  readonly options: ResolvedJournalOptions;
+  readonly boot: number;
+  /** Called for a segment that will not be written to any more. */
+  onSealed(segment: Segment): void;
+  /** Called for each segment that is gone from the state, to remove its file. */
+  onRetired(first: number): void;
+}
+
+/** A write that is in the file, and not yet synced or applied. */
+export interface PendingWrite {
+  readonly jobs: readonly AppendJob[];
+  readonly records: readonly CommitRecord[];
+  readonly plan: WritePlan;
+  /** The bytes of the file with it. */
+  readonly end: number;
+}
+
+const CHECKPOINT_BYTES = 2 * 1024 * 1024;
+/** Checkpoints and indexes cost at most a quarter of what the log does. */
+const CHECKPOINT_FACTOR = 4;
+const MAX_CARRIED = 5_000;
+const RETENTION_CHECK_MS = 1_000;
+
+/**
+ * Writes to the active segment, and does what a segment's life asks for: births, seals, checkpoints, retention. One call at
+ * a time, except that `put` may run while `sync` does.
+ */
+export class SegmentWriter {
+  /** How long the last sync of a whole write took. */
+  syncMs = 0;
+  readonly #context: SegmentWriterContext;
+  readonly #lines = new LineBuffer();
+  #active: ActiveSegment | undefined;
+  /** The newest sequence that is known to be on the disk. */
+  #durable: number;
+  #checkpointedNext = 0;
+  #bytesSinceCheckpoint = 0;
+  #checkpointBytes = 0;
+  #retainedAt: number | undefined;
+
+  constructor(context: SegmentWriterContext) {
+    this.#context = context;
+    // Recovery has synced all that it found.
+    this.#durable = context.state.next - 1;
+  }
+
+  /** Writes controls, syncs and applies them. */
+  async control(controls: readonly Control[]): Promise<readonly JournalRecord[]> {
+    return this.#whole(true, (plan) => {
+      for (const control of controls) plan.addControl(control);
+    });
+  }
+
+  /** Writes one commit for each job, makes them as durable as asked and applies them. */
+  async commit(jobs: readonly AppendJob[], sync: boolean): Promise<readonly CommitRecord[]> {
+    let records: readonly CommitRecord[] = [];
+    await this.#whole(sync, (plan) => {
+      records = jobs.map((job) => plan.addCommit(job));
+    });
+    return records;
+  }
+
+  /** Writes commits behind what is being synced, or behind everything. To be synced and then applied. */
+  async put(jobs: readonly AppendJob[], behind?: PendingWrite): Promise<PendingWrite> {
+    const active = this.#active as ActiveSegment;
+    const plan = this.#plan(active, behind?.plan.next ?? this.#context.state.next);
+    try {
+      const records = jobs.map((job) => plan.addCommit(job));
+      await active.write(this.#lines.bytes());
+      return { jobs, plan, records, end: active.bytes };
+    } catch (error) {
+      plan.withdraw();
+      throw error;
+    }
+  }
+
+  /** Syncs the active segment: everything that was put before. */
+  async sync(): Promise<void> {
+    await this.#active?.sync();
+  }
+
+  /** Makes a write visible that was put and synced. */
+  settle(write: PendingWrite): void {
+    this.#apply(this.#active as ActiveSegment, write.plan, true, write.end);
+  }
+
+  /** Takes back writes that could not be synced, as far as that is possible. The newest first. */
+  abandon(...writes: readonly (PendingWrite | undefined)[]): void {
+    for (const write of writes) write?.plan.withdraw();
+    try {
+      this.#active?.cutToApplied();
+    } catch {
+      // The journal is broken already, and its next opening looks at every line.
+    }
+  }
+
+  /** Whether nothing is due that needs the file to itself. */
+  mayOverlap(): boolean {
+    const active = this.#active;
+    return (
+      active !== undefined &&
+      active.segment.bytes > 0 &&
+      !this.#isFull(active) &&
+      !this.#isCheckpointDue() &&
+      !this.#isRetentionDue()
+    );
+  }
+
+  /** Makes durable what was written. */
+  async flush(): Promise<void> {
+    const { next } = this.#context.state;
+    if (this.#active === undefined || this.#durable === next - 1) return;
+    await this.#active.sync();
+    this.#durable = next - 1;
+  }
+
+  /** Does what need not happen before an append resolves. */
+  async maintain(): Promise<void> {
+    if (this.#isCheckpointDue()) await this.#checkpoint();
+    if (this.#isRetentionDue()) await this.#retain();
+  }
+
+  /** Leaves a checkpoint behind. */
+  async finish(): Promise<void> {
+    if (this.#active !== undefined) await this.#checkpoint();
+  }
+
+  close(): void {
+    this.#active?.close();
+    this.#active = undefined;
+  }
+
+  async #whole(sync: boolean, add: (plan: WritePlan) => void): Promise<JournalRecord[]> {
+    const { state, fs, layout } = this.#context;
+    if (this.#active !== undefined && this.#isFull(this.#active)) await this.#seal();
+    const active = this.#active ?? this.#begin();
+    const isNew = active.segment.bytes === 0;
+    const plan = this.#plan(active, state.next);
+    try {
+      add(plan);
+      await active.write(this.#lines.bytes());
+      const begun = performance.now();
+      if (sync) await active.sync();
+      this.syncMs = performance.now() - begun;
+      if (isNew) fs.syncDir(layout.segments);
+    } catch (error) {
+      plan.withdraw();
+      if (isNew) this.#unmake(active);
+      else if (!(error instanceof WriteFailure)) this.abandon();
+      throw error;
+    }
+    if (isNew) state.segments.push(active.segment);
+    return this.#apply(active, plan, sync, active.bytes);
+  }
+
+  #plan(active: ActiveSegment, next: number): WritePlan {
+    const { state, options } = this.#context;
+    return new WritePlan(state, active.segment, this.#lines, {
+      now: options.clock.now(),
+      durable: this.#durable,
+      at: active.bytes,
+      next,
+    });
+  }
+
+  #apply(active: ActiveSegment, plan: WritePlan, synced: boolean, end: number): JournalRecord[] {
+    const { state } = this.#context;
+    const { segment } = active;
+    const records: JournalRecord[] = [];
+    for (const { record, offset } of plan.records) {
+      state.apply(record, segment, offset);
+      records.push(record);
+    }
+    this.#bytesSinceCheckpoint += end - segment.bytes;
+    segment.bytes = end;
+    if (segment.index !== undefined) segment.index.covered = end;
+    if (synced) this.#durable = state.next - 1;
+    return records;
+  }
+
+  #begin(): ActiveSegment {
+    const { fs, layout, state, boot } = this.#context;
+    try {
+      this.#active = ActiveSegment.create(fs, layout, state.next, boot);
+    } catch (error) {
+      throw new WriteFailure(error);
+    }
+    return this.#active;
+  }
+
+  /** Removes a segment whose first write failed. */
+  #unmake(active: ActiveSegment): void {
+    const { fs, layout } = this.#context;
+    this.#active = undefined;
+    active.close();
+    fs.unlink(layout.segment(active.segment.first));
+  }
+
+  #isFull({ segment }: ActiveSegment): boolean {
+    const { segmentBytes, retention, clock } = this.#context.options;
+    return segment.bytes >= segmentBytes || sealsEarly(segment, retention, clock.now());
+  }
+
+  /** Ends the active segment: it is durable before its successor is born. */
+  async #seal(): Promise<void> {
+    await this.#checkpoint();
+    if (this.#active !== undefined) this.#context.onSealed(this.#active.segment);
+    this.close();
+    // Once its successor holds the write that is waiting, the segment may itself be one that goes.
+    this.#retainedAt = undefined;
+  }
+
+  #isCheckpointDue(): boolean {
+    const due = Math.max(CHECKPOINT_BYTES, CHECKPOINT_FACTOR * this.#checkpointBytes);
+    return this.#bytesSinceCheckpoint >= due;
+  }
+
+  /** Writes the caches. Everything that they cover is synced first. */
+  async #checkpoint(): Promise<void> {
+    const { state, caches, options } = this.#context;
+    await this.flush();
+    if (this.#checkpointedNext === state.next) return;
+    const newest = this.#active?.segment;
+    const indexBytes = newest?.index === undefined ? 0 : caches.saveIndex(newest, newest.index);
+    this.#checkpointBytes = indexBytes + caches.saveCheckpoint(state, options.clock.now());
+    this.#checkpointedNext = state.next;
+    this.#bytesSinceCheckpoint = 0;
+  }
+
+  /** After opening, after a seal, and now and then for what grows old by itself. */
+  #isRetentionDue(): boolean {
+    if (this.#retainedAt === undefined) return true;
+    const { clock, retention } = this.#context.options;
+    return (
+      Number.isFinite(retention.maxAgeMs) && clock.now() - this.#retainedAt >= RETENTION_CHECK_MS
+    );
+  }
+
+  /** Lets go of the segments that retention is done with: said in the log first, then shown, then removed. */
+  async #retain(): Promise<void> {
+    const { state, options } = this.#context;
+    const now = options.clock.now();
+    this.#retainedAt = now;
+    const kept = firstRetained(state.segments, options.retention, now);
+    const gone = state.segments.filter((segment) => segment.first < kept);
+    if (gone.length === 0) return;
+    const carried = state.carriedBy(kept);
+    const controls: Control[] = [];
+    for (let at = 0; at < carried.length; at += MAX_CARRIED) {
+      controls.push({ carry: carried.slice(at, at + MAX_CARRIED) });
+    }
+    await this.control([...controls, { retire: kept }]);
+    for (const segment of gone) this.#context.onRetired(segment.first);
+  }
+}

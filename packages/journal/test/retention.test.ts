@@ -1,0 +1,193 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BrokerLog, Commit, Position } from '@brokerfeed/core';
+import { expect, test } from 'vitest';
+import { type JournalOptions, journalBroker, verify } from '../src/index.ts';
+import { HandClock, openOn } from './crash-history.ts';
+import { temporaryFolder } from './harness.ts';
+import { RecordedFs } from './recorded-fs.ts';
+
+const SMALL = { segmentBytes: 4096, fsync: 'never' } as const;
+const VALUE = 'x'.repeat(200);
+
+async function fill(log: BrokerLog, topic: string, count: number): Promise<Position[]> {
+  const positions: Position[] = [];
+  for (let at = 0; at < count; at += 1) positions.push(await log.append(topic, `${at} ${VALUE}`));
+  return positions;
+}
+
+function names(dir: string, folder: string): string[] {
+  return readdirSync(join(dir, folder))
+    .filter((name) => name.endsWith('.log'))
+    .sort();
+}
+
+test('whole segments go when all hold too many bytes, and a reader behind them is told', async () => {
+  using folder = temporaryFolder();
+  await using broker = journalBroker({
+    dir: folder.path,
+    ...SMALL,
+    retention: { maxBytes: 20_000 },
+  });
+  const { log } = broker;
+  const positions = await fill(log, 'a', 200);
+  expect(names(folder.path, 'segments').length).toBeLessThanOrEqual(6);
+  const { first, last } = await log.bounds('a');
+  expect(first.ordinal).toBeGreaterThan(100);
+  expect(last).toEqual(positions.at(-1));
+  const verdict = async (at: number) => (await log.page('a', positions[at] as Position, 1)).verdict;
+  expect(await verdict(0)).toBe('trimmed');
+  expect(await verdict(first.ordinal - 2)).toBe('trimmed');
+  expect(await verdict(first.ordinal - 1)).toBe('ok');
+  expect(first).toEqual(positions[first.ordinal - 1]);
+});
+
+test('at least the newest maxEntries stay', async () => {
+  using folder = temporaryFolder();
+  await using broker = journalBroker({ dir: folder.path, ...SMALL, retention: { maxEntries: 50 } });
+  await fill(broker.log, 'a', 200);
+  const { first, last } = await broker.log.bounds('a');
+  expect(last.ordinal - first.ordinal).toBeGreaterThanOrEqual(50);
+  expect(last.ordinal - first.ordinal).toBeLessThan(100);
+});
+
+test('segments whose newest commit is too old go', async () => {
+  using folder = temporaryFolder();
+  const clock = new HandClock();
+  const options = { dir: folder.path, ...SMALL, clock, retention: { maxAgeMs: 60_000 } };
+  await using broker = journalBroker(options);
+  await fill(broker.log, 'a', 50);
+  clock.pass(61_000);
+  await fill(broker.log, 'a', 2);
+  const { first } = await broker.log.bounds('a');
+  expect(first.ordinal).toBe(50);
+});
+
+test('a segment that retention is done with is moved to the archive, whole', async () => {
+  using folder = temporaryFolder();
+  const dir = join(folder.path, 'journal');
+  const archiveDir = join(folder.path, 'archive', 'segments');
+  await using broker = journalBroker({
+    dir,
+    ...SMALL,
+    archiveDir,
+    retention: { maxBytes: 20_000 },
+  });
+  await fill(broker.log, 'a', 200);
+  await broker.close();
+  const kept = names(dir, 'segments');
+  const archived = names(folder.path, 'archive/segments');
+  expect(archived.length).toBeGreaterThan(5);
+  expect(archived.at(-1)?.localeCompare(kept[0] as string)).toBe(-1);
+  // Archive and journal together are the whole history.
+  const { renameSync, rmSync } = await import('node:fs');
+  for (const name of kept) renameSync(join(dir, 'segments', name), join(archiveDir, name));
+  rmSync(join(dir, 'segments'), { recursive: true });
+  const whole = verify(join(folder.path, 'archive'));
+  expect(whole.findings.filter(({ kind }) => kind === 'damage')).toEqual([]);
+  expect(whole.entries).toBe(200);
+});
+
+test('a live read that retention overtakes ends with "trimmed", without a hole', async () => {
+  using folder = temporaryFolder();
+  await using broker = journalBroker({
+    dir: folder.path,
+    ...SMALL,
+    retention: { maxBytes: 20_000 },
+  });
+  const { log } = broker;
+  const { last } = await log.bounds('a');
+  await fill(log, 'a', 60);
+  const start = await log.bounds('a');
+  const seen: Commit[] = [];
+  const from = start.first;
+  let writing: Promise<unknown> | undefined;
+  const sink = {
+    live: () => {
+      // The read stands, and has read nothing yet: everything before the tip goes.
+      writing = fill(log, 'a', 400);
+    },
+    commits: (commits: readonly Commit[]) => void seen.push(...commits),
+  };
+  const reading = new AbortController();
+  const followed = log.follow('a', from, sink, reading.signal);
+  await Promise.race([followed, new Promise((resolve) => setImmediate(resolve))]);
+  await writing;
+  reading.abort();
+  const loss = await followed;
+  expect([undefined, 'trimmed']).toContain(loss);
+  expect(seen.map(({ position }) => position.ordinal)).toEqual(
+    seen.map((_, at) => from.ordinal + 1 + at),
+  );
+  expect((await log.page('a', last, 1)).verdict).toBe('trimmed');
+});
+
+test('a segment that is being read goes when its reader is done, and the page is whole', async () => {
+  const fs = new RecordedFs();
+  await using broker = openOn(fs, { ...SMALL, retention: { maxBytes: 20_000 } });
+  const { log } = broker;
+  await fill(log, 'a', 60);
+  const [oldest] = fs.list('/journal/segments');
+  let release = (): void => {};
+  const reached = new Promise<void>((resolve) => {
+    fs.beforeRead = () => {
+      resolve();
+      return new Promise((go) => {
+        release = go;
+      });
+    };
+  });
+  const reading = log.page('a', 'earliest', 5);
+  await reached;
+  await fill(log, 'a', 200);
+  expect(fs.list('/journal/segments')[0]).toBe(oldest);
+  fs.beforeRead = async () => {};
+  release();
+  const page = await reading;
+  expect(page.verdict === 'ok' && page.commits.map(({ position }) => position.ordinal)).toEqual(
+    [1, 2, 3, 4, 5].map((count) => page.bounds.first.ordinal + count),
+  );
+  expect(fs.list('/journal/segments')[0]).not.toBe(oldest);
+});
+
+test.each([false, true])(
+  'a quiet topic keeps its tip when its last segment goes, reopened with caches dropped: %s',
+  async (dropped) => {
+    using folder = temporaryFolder();
+    const options: JournalOptions = { dir: folder.path, ...SMALL, retention: { maxBytes: 20_000 } };
+    let tip: Position;
+    {
+      await using broker = journalBroker(options);
+      tip = await broker.log.append('quiet', 'once');
+      // Twice as much as is kept: the record that carries the topic on is carried on itself.
+      await fill(broker.log, 'loud', 400);
+      expect((await broker.log.page('quiet', tip, 1)).verdict).toBe('ok');
+    }
+    if (dropped) {
+      const { rmSync } = await import('node:fs');
+      for (const name of ['checkpoints', 'indexes'])
+        rmSync(join(folder.path, name), { recursive: true });
+    }
+    await using broker = journalBroker(options);
+    expect(await broker.log.bounds('quiet')).toEqual({ first: tip, last: tip });
+    const next = await broker.log.append('quiet', 'again');
+    expect([next.epoch, next.ordinal]).toEqual([tip.epoch, 2]);
+    const page = await broker.log.page('quiet', tip, 10);
+    expect(page.verdict === 'ok' && page.commits.map(({ position }) => position)).toEqual([next]);
+  },
+);
+
+test('a topic that was dropped never gets an epoch again that it had', async () => {
+  using folder = temporaryFolder();
+  const options: JournalOptions = { dir: folder.path, ...SMALL, retention: { maxBytes: 20_000 } };
+  const epochs = new Set<string>();
+  for (let round = 0; round < 4; round += 1) {
+    await using broker = journalBroker(options);
+    epochs.add((await broker.log.append('a', 'x')).epoch);
+    await broker.log.drop('a');
+    epochs.add((await broker.log.bounds('a')).last.epoch);
+    // The drop itself is forgotten with its segment.
+    await fill(broker.log, 'b', 200);
+  }
+  expect(epochs.size).toBe(8 - 3);
+});
