@@ -6,7 +6,7 @@ import {
   timingSafeEqual,
 } from 'node:crypto';
 import { refuseOption } from './option-check.ts';
-import { MAC_BYTES, packToken, parseToken, printToken, type TokenFields } from './wire/token.ts';
+import { MAC_BYTES, packToken, parseToken, type TokenFields } from './wire/token.ts';
 
 /** The shortest secret, in UTF-8 bytes. */
 const MIN_SECRET_BYTES = 16;
