@@ -4,7 +4,6 @@ import {
   type Commit,
   delay,
   isBrokerError,
-  type Logger,
   type Loss,
   type Page,
   type Position,
@@ -18,18 +17,16 @@ export interface FollowOptions {
   /** Reads one page of the topic by the page script. */
   page(from: Position, limit: number): Promise<Page>;
   /** Reads the topic live. */
-  watch(after: string, events: WatchEvents): Watch;
+  watch(from: Position, events: WatchEvents): Watch;
   readonly sink: Sink;
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** Why the live part of a read ended, and the position it had reached. */
 type LiveEnd =
   | { readonly kind: 'aborted' }
-  | { readonly kind: 'loss'; readonly loss: Loss }
-  /** What came is not known to follow, or nothing came: the page script says. */
+  /** What came is not known to follow, or did not come: the page script says. */
   | { readonly kind: 'unsure'; readonly at: Position }
   | { readonly kind: 'broken'; readonly at: Position; readonly error: BrokerError };
 
@@ -64,7 +61,6 @@ export async function follow(from: Position, options: FollowOptions): Promise<Lo
 
     const end = await readLive(at, options);
     if (end.kind === 'aborted') break;
-    if (end.kind === 'loss') return end.loss;
     if (end.kind === 'broken') {
       if (end.at !== at) broken = 0;
       const ms = BROKEN_DELAYS_MS[broken];
@@ -78,34 +74,16 @@ export async function follow(from: Position, options: FollowOptions): Promise<Lo
 }
 
 function readLive(from: Position, options: FollowOptions): Promise<LiveEnd> {
-  const { sink, signal, logger } = options;
+  const { sink, signal } = options;
   return new Promise((resolve) => {
     let at = from;
-    let checking = false;
     const finish = (end: LiveEnd): void => {
       watch.end();
       signal.removeEventListener('abort', abort);
       resolve(end);
     };
     const abort = (): void => finish({ kind: 'aborted' });
-    const check = async (): Promise<void> => {
-      if (checking) return;
-      checking = true;
-      const doubted = at;
-      try {
-        const page = await options.page(doubted, 0);
-        // What was proved meanwhile is stronger than this answer.
-        if (at !== doubted) return;
-        if (page.verdict !== 'ok') finish({ kind: 'loss', loss: page.verdict });
-        else if (!page.atTip) finish({ kind: 'unsure', at });
-      } catch (error) {
-        // The live read itself stands; when it breaks, it says so.
-        logger.debug({ error }, 'redis.check');
-      } finally {
-        checking = false;
-      }
-    };
-    const watch = options.watch(from.id, {
+    const watch = options.watch(from, {
       entries(entries) {
         const commits = takeProved(at, entries);
         at = commits.at(-1)?.position ?? at;
@@ -113,7 +91,7 @@ function readLive(from: Position, options: FollowOptions): Promise<LiveEnd> {
         if (commits.length > 0) sink.commits(commits);
         if (commits.length < entries.length) finish({ kind: 'unsure', at });
       },
-      quiet: () => void check(),
+      moved: () => finish({ kind: 'unsure', at }),
       broken: (error) => finish({ kind: 'broken', at, error }),
     });
     signal.addEventListener('abort', abort, { once: true });

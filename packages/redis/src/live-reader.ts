@@ -1,18 +1,22 @@
-import type { BrokerError } from '@brokerfeed/core';
+import type { BrokerError, Position } from '@brokerfeed/core';
 import type { Commands } from './commands.ts';
 import type { StreamEntry } from './commit-codec.ts';
 import { type Connection, connect } from './connection.ts';
 import type { ResolvedOptions } from './options.ts';
 import { toBrokerError } from './redis-error.ts';
 import { compareIds } from './stream-id.ts';
+import { TIPS } from './tips-script.ts';
 import { Wake } from './wake.ts';
 
 /** Hears of one topic. Its methods never throw. */
 export interface WatchEvents {
   /** What Redis holds after `after`, in order. Moves `after`, or ends the watch. */
   entries(entries: readonly StreamEntry[]): void;
-  /** Nothing was heard for about `blockMs`: XREAD does not tell a quiet topic from one that is gone. */
-  quiet(): void;
+  /**
+   * Nothing was heard for about `blockMs`, and the topic does not end where it was read to: XREAD does not tell a quiet
+   * topic from one that is gone.
+   */
+  moved(): void;
   /** The watch is over. */
   broken(error: BrokerError): void;
 }
@@ -26,6 +30,8 @@ export interface Watch {
 }
 
 interface Place extends Watch {
+  readonly key: string;
+  readonly epoch: string;
   readonly events: WatchEvents;
   provedAt: number;
 }
@@ -68,8 +74,8 @@ export class LiveReader {
     return this.#topics.has(key);
   }
 
-  /** Reads a topic from after an id on. */
-  watch(key: string, after: string, events: WatchEvents): Watch {
+  /** Reads a topic from a position on. */
+  watch(key: string, from: Position, events: WatchEvents): Watch {
     const places = this.#topics.get(key) ?? new Set<Place>();
     this.#topics.set(key, places);
     const end = (): void => {
@@ -78,7 +84,8 @@ export class LiveReader {
       this.#topics.delete(key);
       if (this.#topics.size === 0) this.#wake?.now();
     };
-    const place: Place = { after, end, events, provedAt: this.#options.clock.now() };
+    const { epoch, id: after } = from;
+    const place: Place = { key, epoch, after, end, events, provedAt: this.#options.clock.now() };
     places.add(place);
     this.#joined?.(true);
     this.#wake?.now();
@@ -160,10 +167,31 @@ export class LiveReader {
       bytes > REPLY_BYTES ? Math.ceil(this.#count / 2) : Math.min(this.#count * 2, MAX_COUNT);
     // Somewhat less than a block: a topic on a quiet reader is asked after on each empty poll.
     const quietMs = this.#options.blockMs * 0.9;
-    for (const place of this.#places()) {
-      if (now - place.provedAt < quietMs) continue;
-      place.provedAt = now;
-      place.events.quiet();
+    const quiet = this.#places().filter((place) => now - place.provedAt >= quietMs);
+    for (const place of quiet) place.provedAt = now;
+    if (quiet.length > 0) void this.#askAfter(quiet);
+  }
+
+  /** Asks after quiet topics, all with one command. */
+  async #askAfter(places: readonly Place[]): Promise<void> {
+    const asked = places.map(({ epoch, after }) => [epoch, after] as const);
+    try {
+      const keys = places.map(({ key }) => key);
+      const reply = await this.#commands.run((redis) => TIPS.call(redis, keys, asked.flat()), {
+        doing: 'a check of quiet topics',
+        repeatable: true,
+        signal: this.#abort.signal,
+      });
+      // Typed unknown by ioredis: what the script returns.
+      for (const index of reply as number[]) {
+        const place = places[index - 1];
+        // What was read meanwhile is stronger than this answer.
+        if (place === undefined || place.after !== asked[index - 1]?.[1]) continue;
+        if (this.#topics.get(place.key)?.has(place)) place.events.moved();
+      }
+    } catch (error) {
+      // The live read itself stands, and asks again; when it breaks, it says so.
+      this.#options.observer.logger.debug({ err: error }, 'redis.check');
     }
   }
 

@@ -1,4 +1,4 @@
-import type { BrokerError } from '@brokerfeed/core';
+import type { BrokerError, Position } from '@brokerfeed/core';
 import type { Commands } from './commands.ts';
 import { LiveReader, type Watch, type WatchEvents } from './live-reader.ts';
 import type { ResolvedOptions } from './options.ts';
@@ -7,7 +7,7 @@ import type { ResolvedOptions } from './options.ts';
  * Topics of one blocking XREAD. Redis registers and unregisters every key at each wake: one XREAD over a thousand topics
  * costs it and us more than a connection for each would.
  */
-const MAX_TOPICS = 50;
+const MAX_TOPICS = 64;
 
 /** The live readers of a broker: as few connections as hold the topics. */
 export class LiveReaders {
@@ -20,9 +20,9 @@ export class LiveReaders {
     this.#commands = commands;
   }
 
-  /** Reads a topic from after an id on. */
-  watch(key: string, after: string, events: WatchEvents): Watch {
-    return this.#readerOf(key).watch(key, after, events);
+  /** Reads a topic from a position on. */
+  watch(key: string, from: Position, events: WatchEvents): Watch {
+    return this.#readerOf(key).watch(key, from, events);
   }
 
   /** Ends every watch with an error, and every connection. */

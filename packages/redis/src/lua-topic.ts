@@ -1,10 +1,12 @@
 /**
- * What both scripts begin with. A script runs alone: nothing comes between its commands, which is what makes an append or
+ * What the scripts begin with. A script runs alone: nothing comes between its commands, which is what makes an append or
  * a page one step.
  *
  * - `open(key, candidate)` answers the stream's facts with its epoch in them, or nil and an error reply. The epoch is the
  *   name of a consumer group that nobody reads with: it lives in the key, so whatever deletes, expires, replicates,
  *   saves or restores the entries does the same to it. A stream without one gets the candidate.
+ * - `epochOf(key, stream)` answers that name, or nil. The append script has written it into its commits too, where it costs
+ *   no further command.
  * - `before(a, b)` orders two ids by their numbers.
  * - `mark(entry)` answers the ordinal and the predecessor's id that the append script wrote into a commit, or nil for a
  *   commit of a bare XADD.
@@ -16,6 +18,19 @@ local function facts(key)
   local stream = {}
   for i = 1, #reply, 2 do stream[reply[i]] = reply[i + 1] end
   return stream
+end
+
+local function epochOf(key, stream)
+  local last = stream['last-entry']
+  if last and last[2][5] == 'e' and last[2][1] == 'o' and last[2][3] == 'p' then return last[2][6] end
+  local found
+  for _, group in ipairs(redis.call('XINFO', 'GROUPS', key)) do
+    for i = 1, #group, 2 do
+      local epoch = group[i] == 'name' and string.match(group[i + 1], '^epoch:([%w_-]+)$')
+      if epoch and #epoch == 12 and (not found or epoch < found) then found = epoch end
+    end
+  end
+  return found
 end
 
 local function open(key, candidate)
@@ -35,12 +50,7 @@ local function open(key, candidate)
     stream.epoch = candidate
     return stream
   end
-  for _, group in ipairs(redis.call('XINFO', 'GROUPS', key)) do
-    for i = 1, #group, 2 do
-      local epoch = group[i] == 'name' and string.match(group[i + 1], '^epoch:([%w_-]+)$')
-      if epoch and #epoch == 12 and (not stream.epoch or epoch < stream.epoch) then stream.epoch = epoch end
-    end
-  end
+  stream.epoch = epochOf(key, stream)
   if not stream.epoch then
     redis.call('XGROUP', 'CREATE', key, 'epoch:' .. candidate, '0')
     stream.epoch = candidate

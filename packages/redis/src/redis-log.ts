@@ -27,6 +27,7 @@ import { type PageReply, readPage } from './page-reply.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
 import { Script } from './script.ts';
 import { canonicalId, NO_ID } from './stream-id.ts';
+import { TIPS } from './tips-script.ts';
 import { until } from './until.ts';
 
 /** What the append script answers. */
@@ -54,8 +55,11 @@ export class RedisLog implements BrokerLog {
     // As many listeners as there are reads under way.
     setMaxListeners(0, this.#closing.signal);
     const warning = new EvictionWarning(options.observer.logger);
-    this.#commands = new Commands(options, [APPEND, PAGE], this.#closing.signal, ({ redis }) =>
-      warning.check(redis),
+    this.#commands = new Commands(
+      options,
+      [APPEND, PAGE, TIPS],
+      this.#closing.signal,
+      ({ redis }) => warning.check(redis),
     );
     this.#readers = new LiveReaders(options, this.#commands);
   }
@@ -121,19 +125,18 @@ export class RedisLog implements BrokerLog {
   ): Promise<Loss | undefined> {
     this.#closing.signal.throwIfAborted();
     checkTopic(topic);
-    const { keys, clock, observer } = this.#options;
+    const { keys, clock } = this.#options;
     const key = keys.topic(topic);
     try {
       return await follow(from, {
         page: (at, limit) => this.page(topic, at, limit, signal),
-        watch: (after, events) => {
+        watch: (at, events) => {
           this.#closing.signal.throwIfAborted();
-          return this.#readers.watch(key, after, events);
+          return this.#readers.watch(key, at, events);
         },
         sink,
         signal,
         clock,
-        logger: observer.logger,
       });
     } catch (error) {
       if (signal.aborted) return undefined;

@@ -67,11 +67,11 @@ test('several live reads of one topic, from different places, share a connection
   expect(await connections(topic.client, READER)).toHaveLength(1);
 });
 
-test('fifty topics share a connection', async () => {
+test('sixty-four topics share a connection', async () => {
   await using redis = await startRedis();
   await using topic = openTopic({ url: redis.url, blockMs: FOREVER_MS });
   const topics = Array.from(
-    { length: 120 },
+    { length: 150 },
     (_, n): TestTopic => ({ ...topic, topic: `topic ${n}` }),
   );
   const reads = await Promise.all(
