@@ -17,8 +17,16 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const ON_REDIS = { REDIS_URL: inject('redisUrl') };
 
-test('the smoke run misses and repeats nothing when one of two instances is killed', async () => {
-  await using demo = runDemo(['--smoke'], ON_REDIS);
+test('the smoke run misses and repeats nothing when the only instance is killed, on a journal', async () => {
+  await using demo = runDemo(['--smoke']);
+  expect(await demo.exit()).toBe(0);
+  expect(demo.lines.at(-1)).toBe(
+    'missed 0, repeated 0 (ws 200 entries, sse 200 entries, 1 instance, 1 killed)',
+  );
+});
+
+test('the smoke run misses and repeats nothing when one of two instances on Redis is killed', async () => {
+  await using demo = runDemo(['--cluster', '--smoke'], ON_REDIS);
   expect(await demo.exit()).toBe(0);
   expect(demo.lines.at(-1)).toBe(
     'missed 0, repeated 0 (ws 200 entries, sse 200 entries, 2 instances, 1 killed)',
@@ -42,7 +50,7 @@ test('one server has the page, and sends an order placed over HTTP to those who 
   expect(script.headers.get('content-type')).toMatch('text/javascript');
   expect(await script.text()).toContain('EventSource');
 
-  await using client = connect<OrdersRouter>({ httpUrl: `${url}/trpc`, wsUrl: '' }, 'sse');
+  await using client = connect<OrdersRouter>(addressesOf(url), 'sse');
   using feed = collect((on) => client.trpc.orders.feed.subscribe(undefined, on));
   await feed.take(1);
   const order = await place(url);
@@ -52,11 +60,30 @@ test('one server has the page, and sends an order placed over HTTP to those who 
   expect(await demo.exit()).toBe(0);
 });
 
+test('a client goes on without a snapshot when the demo is killed and started again', async () => {
+  using folder = makeFolder();
+  await using demo = runDemo(['--port', '0'], folder.env);
+  const url = await demo.url();
+  await using client = connect<OrdersRouter>(addressesOf(url), 'ws');
+  using feed = collect((on) => client.trpc.orders.feed.subscribe(undefined, on));
+  await feed.take(1);
+  const before = await place(url);
+  await feed.take(2);
+  demo.process.kill('SIGKILL');
+  await demo.exit();
+
+  await using again = runDemo(['--port', new URL(url).port], folder.env);
+  expect(await again.url()).toBe(url);
+  // From another connection, and before the client is back: it is in the log, and comes first.
+  const meanwhile = await place(url);
+  await feed.until(({ values }) => ordersOf(values).length === 2);
+  expect(ordersOf(feed.values)).toEqual([before, meanwhile]);
+});
+
 test('a client behind the proxy goes on when its instance is killed, and nothing outlives the demo', async () => {
   await using demo = runDemo(['--port', '0'], ON_REDIS);
   const url = await demo.url();
-  const wsUrl = `${url.replace('http', 'ws')}/trpc`;
-  await using client = connect<OrdersRouter>({ httpUrl: `${url}/trpc`, wsUrl }, 'ws');
+  await using client = connect<OrdersRouter>(addressesOf(url), 'ws');
   using feed = collect((on) => client.trpc.orders.feed.subscribe(undefined, on));
   await feed.take(1);
   const before = await place(url);
@@ -75,6 +102,10 @@ test('a client behind the proxy goes on when its instance is killed, and nothing
   demo.process.kill('SIGKILL');
   await closed;
 });
+
+function addressesOf(url: string): { httpUrl: string; wsUrl: string } {
+  return { httpUrl: `${url}/trpc`, wsUrl: `${url.replace('http', 'ws')}/trpc` };
+}
 
 /** The frames that are orders: it says `attached` anew whenever the client comes back. */
 function ordersOf(values: readonly unknown[]): unknown[] {
@@ -108,8 +139,8 @@ interface Demo extends AsyncDisposable {
 
 /** Runs the demo as a process of its own, with a folder and Redis keys that nobody else has. */
 function runDemo(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Demo {
-  const dir = mkdtempSync(join(tmpdir(), 'orders-'));
-  const own = { ORDERS_DIR: dir, ORDERS_PREFIX: `orders-test-${randomUUID()}` };
+  const folder = makeFolder();
+  const own = { ...folder.env, REDIS_URL: '', ORDERS_PREFIX: `orders-test-${randomUUID()}` };
   const child = spawn(process.execPath, ['--import', 'tsx', 'examples/orders/main.ts', ...flags], {
     cwd: ROOT,
     env: { ...process.env, ...own, ...env },
@@ -140,7 +171,18 @@ function runDemo(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Demo {
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL');
       await closed;
-      rmSync(dir, { recursive: true, force: true });
+      folder[Symbol.dispose]();
     },
   };
+}
+
+interface Folder extends Disposable {
+  readonly env: { readonly ORDERS_DIR: string };
+}
+
+/** Makes a folder for a demo's files, which goes with its disposal. */
+function makeFolder(): Folder {
+  const dir = mkdtempSync(join(tmpdir(), 'orders-'));
+  const remove = (): void => rmSync(dir, { recursive: true, force: true });
+  return { env: { ORDERS_DIR: dir }, [Symbol.dispose]: remove };
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { brokerKind, isDurable } from './broker.ts';
+import { brokerKind, dataDir, isDurable } from './broker.ts';
 import { Cluster } from './cluster.ts';
 import { freePort } from './free-port.ts';
 import { startProxy, type TcpProxy } from './proxy.ts';
@@ -26,6 +26,9 @@ export async function runBoard(
       ? 'clients go on where they were'
       : 'clients get a snapshot, since the memory broker forgets';
     console.log(`\nOrders on the ${kind} broker: http://127.0.0.1:${port}`);
+    if (kind === 'journal') {
+      console.log(`They are kept in ${dataDir(env)}: start the demo again, and the page goes on.`);
+    }
     console.log(`Type "kill" to end a server: ${after}. Ctrl-C ends the demo.\n`);
     takeCommands(cluster, signal);
     if (!signal.aborted) await once(signal, 'abort');

@@ -2,19 +2,30 @@
  * One instance of the service, as a process of its own. It listens on `PORT`, tells its parent once it does, and ends when
  * the parent is gone, however that came about.
  */
-import { fileURLToPath } from 'node:url';
-import { openBroker } from './broker.ts';
+import { type Broker, isBrokerError } from '@brokerfeed/core';
+import { dataDir, openBroker } from './broker.ts';
 import { OrderStore } from './order-store.ts';
 import { startServer } from './server.ts';
 
 const { env } = process;
 
 const server = await startServer({
-  broker: openBroker(env),
-  store: new OrderStore(env.ORDERS_DIR ?? fileURLToPath(new URL('.data', import.meta.url))),
+  broker: open(),
+  store: new OrderStore(dataDir(env)),
   secret: env.FEED_SECRET ?? 'good enough for a demo on this machine',
   port: Number(env.PORT ?? 0),
 });
+
+/** Opens the broker, or ends: a journal belongs to one process, and another demo may be running. */
+function open(): Broker {
+  try {
+    return openBroker(env);
+  } catch (error) {
+    if (!isBrokerError(error, 'UNAVAILABLE')) throw error;
+    console.error(error.message);
+    process.exit(1);
+  }
+}
 
 const STOP_MS = 2_000;
 let stopping = false;

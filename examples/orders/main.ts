@@ -1,5 +1,5 @@
 /**
- * The demo. Without flags: one server on an embedded broker, or two behind a proxy where `REDIS_URL` says where a Redis is.
+ * The demo. Without flags: one server on a journal, in a folder; or two behind a proxy where `REDIS_URL` says where a Redis is.
  *
  *   --cluster    two servers, on a Redis of the demo's own if `REDIS_URL` is not set
  *   --smoke      no page: two clients, a killed server, and what they missed (nothing) and got twice (nothing)
@@ -30,15 +30,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => st
 let redis: RedisServer | undefined;
 try {
   const env = { ...process.env };
-  if (flags.memory) delete env.REDIS_URL;
-  else if (brokerKind(env) !== 'redis' && (flags.cluster || flags.smoke)) {
+  if (flags.memory) env.ORDERS_BROKER = 'memory';
+  else if (flags.cluster && brokerKind(env) !== 'redis') {
     redis = await startRedis();
-    if (redis !== undefined) env.REDIS_URL = redis.url;
-    else if (flags.cluster) {
-      throw new Error(
-        'two servers need a Redis 7 or newer: set REDIS_URL, or put redis-server or valkey-server on the PATH',
-      );
-    }
+    env.REDIS_URL = redis.url;
   }
   if (flags.smoke) {
     env.ORDERS_DIR = mkdtempSync(join(tmpdir(), 'orders-'));

@@ -18,10 +18,9 @@ const MIN_MAJOR = 7;
 /** Runs a command for as long as our end of its stdin is open: not even a SIGKILL of the demo leaves a Redis behind. */
 const WHILE_WE_LIVE = '"$@" & cat >/dev/null; kill $! 2>/dev/null; wait $!';
 
-/** Starts a Redis of the demo's own, without persistence. Answers undefined where no binary of 7 or newer is on the PATH. */
-export async function startRedis(): Promise<RedisServer | undefined> {
+/** Starts a Redis of the demo's own, without persistence. Rejects where no binary of 7 or newer is on the PATH. */
+export async function startRedis(): Promise<RedisServer> {
   const binary = await findBinary();
-  if (binary === undefined) return undefined;
   const port = await freePort();
   const dir = mkdtempSync(join(tmpdir(), 'orders-redis-'));
   const removeDir = (): void => rmSync(dir, { recursive: true, force: true });
@@ -49,11 +48,13 @@ export async function startRedis(): Promise<RedisServer | undefined> {
   throw new Error(`${binary} ended before it was ready`);
 }
 
-async function findBinary(): Promise<string | undefined> {
+async function findBinary(): Promise<string> {
   for (const name of BINARIES) {
     const answer = await promisify(execFile)(name, ['--version']).catch(() => undefined);
     const major = /v=(\d+)\./.exec(answer?.stdout ?? '')?.[1];
     if (Number(major) >= MIN_MAJOR) return name;
   }
-  return undefined;
+  throw new Error(
+    'two servers need a Redis 7 or newer: set REDIS_URL, or put redis-server or valkey-server on the PATH',
+  );
 }
