@@ -54,7 +54,8 @@ export function checkAppend(
     if (typeof text !== 'string' || !text.isWellFormed()) {
       throw new BrokerError('VALUE_INVALID', `a value is well-formed text, not ${describe(text)}`);
     }
-    if (text.length > maxEntryBytes || Buffer.byteLength(text) > maxEntryBytes) {
+    // Counted only where it could matter: no UTF-16 unit becomes more than three bytes.
+    if (text.length * 3 > maxEntryBytes && Buffer.byteLength(text) > maxEntryBytes) {
       throw new BrokerError(
         'ENTRY_TOO_LARGE',
         `a value of topic ${describe(topic)} has ${Buffer.byteLength(text)} bytes, more than ${maxEntryBytes}`,

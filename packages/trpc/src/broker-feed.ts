@@ -21,6 +21,7 @@ import type {
   SnapshotValue,
 } from './feed-types.ts';
 import { lastEventId } from './last-event-id.ts';
+import { takeOffer } from './push-offer.ts';
 
 /** The topic of a feed, or how a subscription's topic is found. What the function throws reaches the client as it is. */
 export type FeedTopic<Context, Input> =
@@ -58,6 +59,9 @@ export function brokerFeed<
   checkTopicOption(topic);
   const feed = new Feed(broker, engineOptions(options));
   return async (resolver) => {
+    const terms = pushTerms(resolver);
+    // Called after tRPC's loop has begun, in its turn if at all: by a generator that wraps this feed.
+    const connection = terms?.signal.onabort ? takeOffer() : undefined;
     // First: the topic's function may trust that the input is of the kind it is typed as.
     const id = await lastEventId(resolver);
     const name = typeof topic === 'function' ? await topic(resolver) : topic;
@@ -69,7 +73,7 @@ export function brokerFeed<
         // A server-side caller may bring none; its feed ends by `return()`.
         signal: resolver.signal ?? new AbortController().signal,
       });
-      return new FeedIterator(reader, pushTerms(resolver));
+      return new FeedIterator(reader, terms, connection);
     } catch (error) {
       throw toFeedError(error);
     }

@@ -3,6 +3,7 @@ import { tracked } from '@trpc/server';
 import { expect, test } from 'vitest';
 import { FeedError } from './feed-error.ts';
 import { FeedIterator } from './feed-iterator.ts';
+import { makeOffer, type PushOffer } from './push-offer.ts';
 
 type Handed = FeedFrame | Error | undefined;
 
@@ -111,4 +112,96 @@ test('a value that the user tracked is delivered under the token of the feed', a
 test('the iterator can be given a disposer', () => {
   const iterator = new FeedIterator(new HandReader());
   expect(Object.isExtensible(iterator)).toBe(true);
+});
+
+/** A connection that is full until it is drained, and that nothing is ever pushed to. */
+class FullConnection implements PushOffer {
+  #waiting: (() => void)[] = [];
+  #full = true;
+
+  watch(): () => boolean {
+    return () => false;
+  }
+
+  push(): Promise<void> {
+    return Promise.reject(new Error('nobody pushes here'));
+  }
+
+  isFull(): boolean {
+    return this.#full;
+  }
+
+  whenWritable(callback: () => void): void {
+    this.#waiting.push(callback);
+  }
+
+  drain(): void {
+    this.#full = false;
+    for (const callback of this.#waiting.splice(0)) callback();
+  }
+}
+
+const serializer = { serialize: (data: unknown) => data };
+
+/** Has a feed iterated in the turn in which a connection is offered. */
+function offered(reader: HandReader, signal: AbortSignal): [FeedIterator<unknown>, FullConnection] {
+  const connection = new FullConnection();
+  makeOffer(connection);
+  const iterator = new FeedIterator<unknown>(reader, { signal, serializer });
+  iterator[Symbol.asyncIterator]();
+  return [iterator, connection];
+}
+
+test('next() waits while the connection is full', async () => {
+  const reader = new HandReader();
+  reader.hand({ token: 'a', value: 1 });
+  const [iterator, connection] = offered(reader, new AbortController().signal);
+  let settled = false;
+  const pending = iterator.next().finally(() => {
+    settled = true;
+  });
+  await new Promise(setImmediate);
+  expect(settled).toBe(false);
+  connection.drain();
+  await expect(pending).resolves.toEqual({ done: false, value: tracked('a', 1) });
+});
+
+test('next() waits no longer for a full connection than until the subscription ends', async () => {
+  const reader = new HandReader();
+  const abort = new AbortController();
+  const [iterator] = offered(reader, abort.signal);
+  const pending = iterator.next();
+  abort.abort();
+  reader.close();
+  await expect(pending).resolves.toEqual({ done: true, value: undefined });
+});
+
+test('an offer is for the turn in which it was made', async () => {
+  const reader = new HandReader();
+  reader.hand({ token: 'a', value: 1 });
+  makeOffer(new FullConnection());
+  await null;
+  const signal = new AbortController().signal;
+  const iterator = new FeedIterator<unknown>(reader, { signal, serializer });
+  iterator[Symbol.asyncIterator]();
+  await expect(iterator.next()).resolves.toMatchObject({ done: false });
+});
+
+test('intact() tells a feed as it was made from all that stands in its place', () => {
+  const made = (): FeedIterator<unknown> => new FeedIterator<unknown>(new HandReader());
+  const feed = made();
+  expect(FeedIterator.intact(feed)).toBe(feed);
+  class Other extends FeedIterator<unknown> {}
+  const patched = Object.assign(made(), { next: () => Promise.reject(new Error('patched')) });
+  const others = [
+    new Other(new HandReader()),
+    new Proxy(feed, {}),
+    Object.create(feed),
+    patched,
+    undefined,
+    null,
+    'feed',
+    {},
+  ];
+  for (const other of others) expect(FeedIterator.intact(other)).toBeUndefined();
 });

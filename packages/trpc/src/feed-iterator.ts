@@ -1,10 +1,13 @@
-import type { FeedReader } from '@brokerfeed/core';
+import type { FeedReader, PushTarget } from '@brokerfeed/core';
 import { isTrackedEnvelope, type TrackedEnvelope, tracked } from '@trpc/server';
 import { toFeedError } from './feed-error.ts';
 import { type PushOffer, type Serializer, takeOffer } from './push-offer.ts';
+import { turnstile } from './turnstile.ts';
 
 /** What one call of an iterator's method resolves with. */
 export type FeedResult<T> = IteratorResult<TrackedEnvelope<T>, undefined>;
+
+const DONE = { done: true, value: undefined } as const;
 
 /** What a feed must know of its call to be pushed rather than pulled. */
 export interface PushTerms {
@@ -14,10 +17,20 @@ export interface PushTerms {
 
 /** Whether values are pulled, may be pushed, or are pushed. */
 type Mode =
-  | { readonly mode: 'pull'; readonly connection: PushOffer | undefined }
+  | { readonly mode: 'pull'; readonly gate: Gate | undefined }
   /** Taken in the turn in which a connection said `started`; not yet by whom. */
-  | { readonly mode: 'offered'; readonly connection: PushOffer; readonly terms: PushTerms }
-  | { readonly mode: 'push'; readonly connection: PushOffer; readonly terms: PushTerms };
+  | { readonly mode: 'offered'; readonly gate: Gate }
+  /** Taken by tRPC's own loop. The first value goes through it, and is watched: what becomes of it decides. */
+  | { readonly mode: 'trial'; readonly gate: Gate; readonly passed: (() => boolean) | undefined }
+  | { readonly mode: 'push'; readonly gate: Gate }
+  /** Pushed to a target that is known beforehand to get all that is answered here, once it says that it stands. */
+  | { readonly mode: 'target'; readonly opened: Promise<PushTarget | undefined> };
+
+/** The connection that seems to be ours. */
+interface Gate {
+  readonly connection: PushOffer;
+  readonly terms: PushTerms;
+}
 
 /**
  * The one iteration of a feed, as tRPC takes it. Written by hand because a generator that waits for its next entry
@@ -33,29 +46,53 @@ export class FeedIterator<T>
 {
   readonly #reader: Pick<FeedReader, 'next' | 'push' | 'close'>;
   readonly #terms: PushTerms | undefined;
-  #mode: Mode = { mode: 'pull', connection: undefined };
+  #mode: Mode;
   #iterated = false;
   #ended = false;
 
-  /** Without `terms` the feed is always pulled. */
-  constructor(reader: Pick<FeedReader, 'next' | 'push' | 'close'>, terms?: PushTerms) {
+  /**
+   * Without `terms` the feed is always pulled. So is one whose `connection` is known already: it was opened inside the
+   * wrapper that sends there.
+   */
+  constructor(
+    reader: Pick<FeedReader, 'next' | 'push' | 'close'>,
+    terms?: PushTerms,
+    connection?: PushOffer,
+  ) {
     this.#reader = reader;
     this.#terms = terms;
+    const gate = terms && connection && { connection, terms };
+    this.#mode = { mode: 'pull', gate };
+  }
+
+  /** Answers the feed that a value is, if it is one as it was made: no proxy, no method put in the place of ours. */
+  static intact(value: unknown): FeedIterator<unknown> | undefined {
+    if (typeof value !== 'object' || value === null || !(#mode in value)) return undefined;
+    const isOurs = Object.getPrototypeOf(value) === FeedIterator.prototype;
+    return isOurs && Reflect.ownKeys(value).length === 0 ? value : undefined;
+  }
+
+  /**
+   * Has the frames pushed to a target, for a carrier that knows that nothing stands between. Called before the iteration.
+   * Where undefined is opened, they are pulled as ever.
+   */
+  pushTo(opened: Promise<PushTarget | undefined>): void {
+    this.#mode = { mode: 'target', opened };
   }
 
   /** Starts the iteration. A second call throws: two loops would each miss what the other got. */
   [Symbol.asyncIterator](): this {
     if (this.#iterated) throw new TypeError('a feed is iterated once: call the procedure again');
     this.#iterated = true;
+    if (this.#mode.mode === 'target') return this;
     const connection = takeOffer();
     const terms = this.#terms;
+    if (connection === undefined || terms === undefined) return this;
+    const gate = { connection, terms };
     // tRPC's loop sets `onabort` before its first `next()`, and a wrapper iterates us in its own first `next()`: so a
     // handler that is there already tells that somebody stands between, whose values must not be bypassed.
-    if (connection !== undefined && terms?.signal.onabort === null) {
-      this.#mode = { mode: 'offered', connection, terms };
-    } else {
-      this.#mode = { mode: 'pull', connection };
-    }
+    const mode = terms.signal.onabort === null ? 'offered' : 'pull';
+    this.#mode = { mode, gate };
     return this;
   }
 
@@ -64,28 +101,36 @@ export class FeedIterator<T>
    * `yield*` never do. So nothing stands between us and the connection.
    */
   get [Symbol.asyncDispose](): () => Promise<void> {
-    if (this.#mode.mode === 'offered') this.#mode = { ...this.#mode, mode: 'push' };
+    const mode = this.#mode;
+    if (mode.mode === 'offered' && FeedIterator.intact(this) !== undefined) {
+      this.#mode = { mode: 'trial', gate: mode.gate, passed: undefined };
+    }
     return async () => this.#end();
   }
 
   /** Waits for the next frame. Calls that overlap are answered in order. Stays pending while frames are pushed. */
   async next(): Promise<FeedResult<T>> {
-    const mode = this.#mode;
+    // First, in the turn of the call: tRPC's loop asks again in the turn in which it has sent.
+    const mode = this.#judged();
     try {
-      if (mode.mode === 'push') {
-        await mode.connection.push(this.#reader, mode.terms.serializer);
-        return { done: true, value: undefined };
+      switch (mode.mode) {
+        case 'target': {
+          const target = await mode.opened;
+          this.#mode = { mode: 'pull', gate: undefined };
+          if (target === undefined) return await this.next();
+          await this.#reader.push(target);
+          return DONE;
+        }
+        case 'push':
+          await mode.gate.connection.push(this.#reader, mode.gate.terms.serializer);
+          return DONE;
+        case 'pull':
+        case 'offered':
+        case 'trial':
+          return await this.#pull(mode.gate);
+        default:
+          return mode satisfies never;
       }
-      const full = mode.connection?.whenWritable();
-      if (full !== undefined) await full;
-      const frame = this.#ended ? undefined : await this.#reader.next();
-      // A frame that came in the turn of `return()` is not the consumer's any more.
-      if (frame === undefined || this.#ended) {
-        this.#end();
-        return { done: true, value: undefined };
-      }
-      // The engine passes on what the typed callbacks answered.
-      return { done: false, value: tracked(frame.token, bare(frame.value) as T) };
     } catch (error) {
       this.#end();
       throw toFeedError(error);
@@ -95,7 +140,7 @@ export class FeedIterator<T>
   /** Ends the feed. Never rejects: tRPC would report the unsubscribe as a failure. */
   return(): Promise<FeedResult<T>> {
     this.#end();
-    return Promise.resolve({ done: true, value: undefined });
+    return Promise.resolve(DONE);
   }
 
   /** Ends the feed and rejects with the error given, as a generator does that catches nothing. */
@@ -104,10 +149,52 @@ export class FeedIterator<T>
     return Promise.reject(error);
   }
 
+  /** Ends a trial whose value has been sent, one way or the other. */
+  #judged(): Mode {
+    const mode = this.#mode;
+    if (mode.mode === 'trial' && mode.passed !== undefined) {
+      this.#mode = { mode: mode.passed() ? 'push' : 'pull', gate: mode.gate };
+    }
+    return this.#mode;
+  }
+
+  async #pull(gate: Gate | undefined): Promise<FeedResult<T>> {
+    if (gate?.connection.isFull()) await whenWritable(gate);
+    const frame = this.#ended ? undefined : await this.#reader.next();
+    const turn = frame === undefined ? undefined : turnstile.pass();
+    if (turn !== undefined) await turn;
+    // A frame that came in the turn of `return()` is not the consumer's any more.
+    if (frame === undefined || this.#ended) {
+      this.#end();
+      return DONE;
+    }
+    // The engine passes on what the typed callbacks answered.
+    const value = tracked(frame.token, bare(frame.value) as T);
+    const mode = this.#mode;
+    if (mode.mode === 'trial') {
+      const { connection, terms } = mode.gate;
+      this.#mode = { ...mode, passed: connection.watch(value, terms.serializer) };
+    }
+    return { done: false, value };
+  }
+
   #end(): void {
     this.#ended = true;
     this.#reader.close();
   }
+}
+
+/** Waits until a connection has drained, but no longer than until the subscription ends. */
+function whenWritable({ connection, terms: { signal } }: Gate): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    if (signal.aborted) return done();
+    signal.addEventListener('abort', done);
+    connection.whenWritable(done);
+  });
 }
 
 /** Takes the user's own `tracked()` off a value: the feed's token is the one that resumes. */

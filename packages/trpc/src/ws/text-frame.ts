@@ -27,6 +27,12 @@ export function textFrames(prefix: Uint8Array, payloads: readonly Uint8Array[]):
   return bytes;
 }
 
+/** How long such a frame is, in bytes. */
+export function textFrameLength(text: string): number {
+  const length = Buffer.byteLength(text);
+  return headerLength(length) + length;
+}
+
 function headerLength(length: number): number {
   if (length <= MAX_LENGTH_7) return 2;
   return length <= MAX_LENGTH_16 ? 4 : 10;

@@ -8,6 +8,11 @@ import type { Serializer } from '../push-offer.ts';
  *
  * @see {@link https://trpc.io/docs/server/websockets#websockets-rpc-specification}
  */
+export function dataText(token: string, value: unknown, serializer: Serializer): string {
+  const data = serializer.serialize({ id: token, data: value });
+  return `"result":${JSON.stringify({ type: 'data', data, id: token })}}`;
+}
+
 class WsEncoder implements FrameEncoder {
   readonly #serializer: Serializer;
 
@@ -16,9 +21,8 @@ class WsEncoder implements FrameEncoder {
   }
 
   encode(token: string, value: unknown): Uint8Array {
-    const tracked = { id: token, data: isTrackedEnvelope(value) ? value[1] : value };
-    const data = this.#serializer.serialize(tracked);
-    return Buffer.from(`"result":${JSON.stringify({ type: 'data', data, id: token })}}`);
+    const bare = isTrackedEnvelope(value) ? value[1] : value;
+    return Buffer.from(dataText(token, bare, this.#serializer));
   }
 }
 

@@ -1,0 +1,1 @@
+export { type SseFeedsOptions, withFeeds } from './with-feeds.ts';

@@ -1,0 +1,65 @@
+import type { EncodedRun, FeedReader, FrameEncoder, PushTarget } from '@brokerfeed/core';
+import type { TrackedEnvelope } from '@trpc/server';
+import type { PushOffer, Serializer } from '../push-offer.ts';
+import type { FeedConnection } from './feed-connection.ts';
+import { FrameTrial } from './frame-trial.ts';
+import { dataText, wsEncoder } from './ws-encoder.ts';
+
+/** The subscription that has just started on a connection. */
+export class WsOffer implements PushOffer {
+  readonly #connection: FeedConnection;
+  readonly #prefix: string;
+
+  constructor(connection: FeedConnection, prefix: string) {
+    this.#connection = connection;
+    this.#prefix = prefix;
+  }
+
+  push(reader: Pick<FeedReader, 'push'>, serializer: Serializer): Promise<void> {
+    return reader.push(new WsTarget(this.#connection, this.#prefix, wsEncoder(serializer)));
+  }
+
+  watch(envelope: TrackedEnvelope<unknown>, serializer: Serializer): () => boolean {
+    let text: string;
+    try {
+      text = dataText(envelope[0], envelope[1], serializer);
+    } catch {
+      return () => false; // tRPC cannot write it either, and says so to the client
+    }
+    const trial = new FrameTrial(this.#connection, envelope, this.#prefix + text);
+    return () => trial.passed();
+  }
+
+  isFull(): boolean {
+    return this.#connection.isFull();
+  }
+
+  whenWritable(callback: () => void): void {
+    this.#connection.whenWritable(callback);
+  }
+}
+
+/** One subscription on a connection. */
+class WsTarget implements PushTarget {
+  readonly encoder: FrameEncoder;
+  readonly #connection: FeedConnection;
+  readonly #prefix: string;
+
+  constructor(connection: FeedConnection, prefix: string, encoder: FrameEncoder) {
+    this.#connection = connection;
+    this.#prefix = prefix;
+    this.encoder = encoder;
+  }
+
+  isFull(): boolean {
+    return this.#connection.isFull();
+  }
+
+  whenWritable(callback: () => void): void {
+    this.#connection.whenWritable(callback);
+  }
+
+  write(run: EncodedRun): void {
+    this.#connection.write(this.#prefix, run);
+  }
+}
