@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { withFeeds } from '@brokerfeed/trpc/sse';
+import { attachFeeds } from '@brokerfeed/trpc/ws';
 import { createHTTPHandler } from '@trpc/server/adapters/standalone';
 import { applyWSSHandler } from '@trpc/server/adapters/ws';
 import { WebSocketServer } from 'ws';
@@ -20,13 +22,14 @@ export interface OrdersServer {
 /** Serves the page at `/` and the router at `/trpc`: calls and SSE over HTTP, and WebSockets, on one port. */
 export async function startServer(options: ServerOptions): Promise<OrdersServer> {
   const router = ordersRouter(options);
-  const trpc = createHTTPHandler({ router, basePath: '/trpc/' });
+  const trpc = createHTTPHandler(withFeeds({ router, basePath: '/trpc/' }));
   const server = createServer((request, response) => {
     if (request.url?.startsWith('/trpc/')) trpc(request, response);
     else void serveFiles(request, response);
   });
   const wss = new WebSocketServer({ server, path: '/trpc' });
   applyWSSHandler({ wss, router, keepAlive: { enabled: true } });
+  attachFeeds(wss);
   server.listen(options.port, '127.0.0.1');
   await once(server, 'listening');
 
