@@ -27,7 +27,7 @@ export class FeedReader<A extends object = object> {
    * does. Goes on where {@link next} has stopped, and is the end of asking it.
    */
   push(target: PushTarget): Promise<void> {
-    const { signal } = this.#session;
+    const { closing } = this.#session;
     return new Promise((resolve, reject) => {
       const pump = new FeedPump(this.#session, target, (error) => {
         reject(toRefusal(error));
@@ -38,8 +38,8 @@ export class FeedReader<A extends object = object> {
         resolve();
       };
       // Closed already: a pump that was started now would never be told to stop.
-      if (signal.aborted) return stop();
-      signal.addEventListener('abort', stop, { once: true });
+      if (closing.closed) return stop();
+      closing.whenClosed(stop);
       pump.start();
     });
   }
@@ -52,10 +52,10 @@ export class FeedReader<A extends object = object> {
   async #pull(): Promise<FeedFrame | undefined> {
     const session = this.#session;
     try {
-      while (!session.signal.aborted) {
+      while (!session.closing.closed) {
         const frame = await session.step();
         if (frame === undefined) continue;
-        if (session.signal.aborted) return undefined;
+        if (session.closing.closed) return undefined;
         session.delivered(frame.token);
         return frame;
       }

@@ -1,4 +1,5 @@
 import type { BrokerLog } from './broker.ts';
+import { CLOSED, Closing, untilClosed } from './closing.ts';
 import { type Delivery, SKIPPED } from './delivery.ts';
 import type { ResolvedFeedOptions } from './feed-options.ts';
 import { FeedRefusal } from './feed-refusal.ts';
@@ -11,7 +12,6 @@ import { Gap, Subscriber } from './subscriber.ts';
 import type { TailOptions } from './tail.ts';
 import { tailsOf } from './tails.ts';
 import type { TokenScope, TokenSigner } from './token-signer.ts';
-import { ABORTED, untilAborted } from './until-aborted.ts';
 import type { FeedControl } from './wire/control.ts';
 import type { FeedReason } from './wire/reason.ts';
 import { parseToken, type TokenFields, type TokenKind } from './wire/token.ts';
@@ -52,9 +52,6 @@ type Phase =
     }
   | { readonly phase: 'gap'; readonly reason: FeedReason; readonly token: string | undefined };
 
-/** Given to `abort`, which would otherwise make an error with a stack for every client that leaves. */
-const CLOSED = 'closed';
-
 const NOTHING_HELD: unique symbol = Symbol('nothing held');
 
 /**
@@ -66,7 +63,7 @@ export class FeedSession<A extends object> {
   readonly #scope: TokenScope;
   readonly args: A;
   readonly subscriber: Subscriber;
-  readonly #abort = new AbortController();
+  readonly closing: Closing = new Closing();
   readonly #release: () => void;
   readonly #controls: FeedControl['feed'][] = [];
   #phase: Phase = { phase: 'entries' };
@@ -112,7 +109,7 @@ export class FeedSession<A extends object> {
   /** Fixes the live position, then proves the token against ring or log. Called once, before {@link step}. */
   async start(start: FeedStart): Promise<void> {
     const subscriber = this.subscriber;
-    if ((await untilAborted(subscriber.positioned(), this.#abort.signal)) === ABORTED) return;
+    if ((await untilClosed(subscriber.positioned(), this.closing)) === CLOSED) return;
     const { from, controlIdleMs } = this.#shared.options;
     if (start.kind === 'gap') {
       this.#enterGap(start.refusal.reason, start.token);
@@ -120,8 +117,8 @@ export class FeedSession<A extends object> {
       this.#refuse('snapshot', start.token);
     } else if (start.kind === 'resume' || from === 'earliest') {
       const position = start.kind === 'resume' ? positionOf(start.fields) : 'earliest';
-      const loss = await untilAborted(subscriber.resume(position), this.#abort.signal);
-      if (loss === ABORTED) return;
+      const loss = await untilClosed(subscriber.resume(position), this.closing);
+      if (loss === CLOSED) return;
       const token = start.kind === 'resume' ? start.token : undefined;
       if (loss !== undefined) this.#refuse(loss, token);
       else this.#countResume(start.kind === 'resume' ? 'resumed' : 'fresh');
@@ -130,11 +127,6 @@ export class FeedSession<A extends object> {
       this.#countResume('fresh');
     }
     if (controlIdleMs !== undefined) this.#startControl(controlIdleMs);
-  }
-
-  /** Aborts when the subscription is closed. */
-  get signal(): AbortSignal {
-    return this.#abort.signal;
   }
 
   get meter(): Meter {
@@ -158,8 +150,8 @@ export class FeedSession<A extends object> {
 
   /** Leaves the topic and settles what {@link step} waits for. Idempotent. */
   close(): void {
-    if (this.#abort.signal.aborted) return;
-    this.#abort.abort(CLOSED);
+    if (this.closing.closed) return;
+    this.closing.close();
     this.#cancelIdle?.();
     this.subscriber.close();
     this.#release();
@@ -189,7 +181,9 @@ export class FeedSession<A extends object> {
     const taken = this.subscriber.take();
     if (taken === undefined) {
       this.#streak = 0;
-      await untilAborted(this.subscriber.wait(), this.#abort.signal);
+      // A wait for the tail ends with the subscriber; one for the log takes as long as the log does.
+      if (this.subscriber.isWaiting()) await this.subscriber.wait();
+      else await untilClosed(this.subscriber.wait(), this.closing);
       return undefined;
     }
     if (taken instanceof Gap) {
@@ -198,9 +192,9 @@ export class FeedSession<A extends object> {
     }
     if (this.#isLongStreak()) await new Promise(setImmediate);
     const value = this.delivery.value(taken, this.args);
-    const ready = isPromise(value) ? await untilAborted(value, this.#abort.signal) : value;
+    const ready = isPromise(value) ? await untilClosed(value, this.closing) : value;
     this.progressed();
-    return ready === SKIPPED || ready === ABORTED
+    return ready === SKIPPED || ready === CLOSED
       ? undefined
       : { token: this.tokenOf(taken), value: ready };
   }
@@ -251,8 +245,8 @@ export class FeedSession<A extends object> {
   /** A value is held back until it is known whether it is the last: only that one's token resumes without a new snapshot. */
   async #nextOfSnapshot(phase: Phase & { phase: 'snapshot' }): Promise<FeedFrame | undefined> {
     const { at, values } = phase.snapshot;
-    const next = await untilAborted(values.next(), this.#abort.signal);
-    if (next === ABORTED) return undefined;
+    const next = await untilClosed(values.next(), this.closing);
+    if (next === CLOSED) return undefined;
     if (this.#isLongStreak()) await new Promise(setImmediate);
     const { held, index } = phase;
     if (next.done === true) {
@@ -325,7 +319,7 @@ export class FeedSession<A extends object> {
   #watchIdle(idleMs: number): void {
     const { clock } = this.#shared.options;
     // Closed while it was started: nobody would cancel the timer any more.
-    if (this.#abort.signal.aborted) return;
+    if (this.closing.closed) return;
     this.#cancelIdle = clock.after(idleMs, () => {
       const quiet = clock.now() - this.#lastFrameAt >= idleMs && !this.hasDetour;
       if (quiet && this.#movedOn()) {
