@@ -19,6 +19,8 @@ export interface Appended {
 export interface AppendJob {
   readonly kind: 'append';
   readonly writes: readonly TopicWrite[];
+  /** The UTF-16 units of all values. */
+  readonly size: number;
   readonly key: string | undefined;
   readonly all: boolean;
   resolve(appended: Appended): void;

@@ -98,37 +98,42 @@ class Log implements JournalLog {
     setMaxListeners(0, this.#closing.signal);
   }
 
-  async append(
+  append(
     topic: string,
     value: string | readonly string[],
     options?: AppendOptions,
   ): Promise<Position> {
-    this.#checkOpen();
-    const { entries, headers, idempotencyKey } = checkAppend(
-      topic,
-      value,
-      options,
-      this.#maxEntryBytes,
-    );
-    const writes = [{ topic, entries, headers }];
-    const appended = await this.#journal.append(writes, idempotencyKey, false);
-    return appended.positions[0] as Position;
+    // One promise and no `await`: they would be a tenth of what an append costs. What throws in here rejects.
+    return new Promise((resolve, reject) => {
+      this.#checkOpen();
+      const checked = checkAppend(topic, value, options, this.#maxEntryBytes);
+      const { entries, headers, idempotencyKey } = checked;
+      this.#journal.append(
+        [{ topic, entries, headers }],
+        idempotencyKey,
+        false,
+        ({ positions }) => resolve(positions[0] as Position),
+        reject,
+      );
+    });
   }
 
-  async appendAll(
+  appendAll(
     appends: readonly TopicAppend[],
     options: { readonly idempotencyKey?: string } = {},
   ): Promise<Appended> {
-    this.#checkOpen();
-    const { idempotencyKey: key } = options;
-    const keyed = key === undefined ? {} : { idempotencyKey: key };
-    const writes = appends.map(({ topic, value, headers }): TopicWrite => {
-      const given = { ...keyed, ...(headers === undefined ? {} : { headers }) };
-      const write = checkAppend(topic, value, given, this.#maxEntryBytes);
-      return { topic, entries: write.entries, headers: write.headers };
+    return new Promise((resolve, reject) => {
+      this.#checkOpen();
+      const { idempotencyKey: key } = options;
+      const keyed = key === undefined ? {} : { idempotencyKey: key };
+      const writes = appends.map(({ topic, value, headers }): TopicWrite => {
+        const given = { ...keyed, ...(headers === undefined ? {} : { headers }) };
+        const write = checkAppend(topic, value, given, this.#maxEntryBytes);
+        return { topic, entries: write.entries, headers: write.headers };
+      });
+      checkTogether(writes);
+      this.#journal.append(writes, key, true, resolve, reject);
     });
-    checkTogether(writes);
-    return this.#journal.append(writes, key, true);
   }
 
   async page(topic: string, from: Start, limit: number, signal?: AbortSignal): Promise<Page> {

@@ -55,6 +55,8 @@ export class JournalState {
 
   /** Finds a topic and keeps it, although it may never have been written to: it is about to be, or is followed. */
   keep(name: string): TopicState {
+    const known = this.topics.get(name);
+    if (known !== undefined) return known;
     const topic = this.topic(name);
     this.topics.set(name, topic);
     return topic;

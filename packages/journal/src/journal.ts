@@ -91,11 +91,27 @@ export class Journal {
     }
   }
 
-  /** Appends one commit to each topic, all in one record. */
-  append(writes: readonly TopicWrite[], key: string | undefined, all: boolean): Promise<Appended> {
+  /** Appends one commit to each topic, all in one record. Throws where it is refused at once. */
+  append(
+    writes: readonly TopicWrite[],
+    key: string | undefined,
+    all: boolean,
+    resolve: (appended: Appended) => void,
+    reject: (error: unknown) => void,
+  ): void {
     this.#checkOpen();
-    checkSize(writes);
-    if (key === undefined) return this.#submit(writes, key, all);
+    const size = checkSize(writes);
+    if (key !== undefined) this.#appendOnce(writes, size, key, all).then(resolve, reject);
+    else this.#writer.submit({ kind: 'append', writes, size, key, all, resolve, reject });
+  }
+
+  /** Appends unless the key's append is known: then answers what that one wrote, or is about to. */
+  #appendOnce(
+    writes: readonly TopicWrite[],
+    size: number,
+    key: string,
+    all: boolean,
+  ): Promise<Appended> {
     const scope = keyScope(all ? undefined : writes[0]?.topic, key);
     const digest = digestOf(writes, all);
     const pending = this.#pending.get(scope);
@@ -108,7 +124,9 @@ export class Journal {
       const { sequence, positions } = earlier;
       return Promise.resolve({ sequence, positions });
     }
-    const appended = this.#submit(writes, key, all);
+    const appended = new Promise<Appended>((resolve, reject) => {
+      this.#writer.submit({ kind: 'append', writes, size, key, all, resolve, reject });
+    });
     this.#pending.set(scope, { digest, appended });
     const settled = (): void => void this.#pending.delete(scope);
     appended.then(settled, settled);
@@ -186,12 +204,6 @@ export class Journal {
     return this.#closed;
   }
 
-  #submit(writes: readonly TopicWrite[], key: string | undefined, all: boolean): Promise<Appended> {
-    return new Promise((resolve, reject) => {
-      this.#writer.submit({ kind: 'append', writes, key, all, resolve, reject });
-    });
-  }
-
   #control(decide: () => readonly Control[]): Promise<void> {
     this.#checkOpen();
     return new Promise((resolve, reject) => {
@@ -221,13 +233,13 @@ function digestOf(writes: readonly TopicWrite[], all: boolean): string {
   return valuesDigest(all ? writes.map(({ topic }, at) => [topic, values[at]]) : values[0]);
 }
 
-function checkSize(writes: readonly TopicWrite[]): void {
+/** Answers the UTF-16 units of all values. */
+function checkSize(writes: readonly TopicWrite[]): number {
   let size = 0;
   for (const { entries } of writes) for (const { value } of entries) size += value.length;
-  if (size > MAX_COMMIT_BYTES) {
-    throw new BrokerError(
-      'ENTRY_TOO_LARGE',
-      `a commit has ${size} characters, more than ${MAX_COMMIT_BYTES}`,
-    );
-  }
+  if (size <= MAX_COMMIT_BYTES) return size;
+  throw new BrokerError(
+    'ENTRY_TOO_LARGE',
+    `a commit has ${size} characters, more than ${MAX_COMMIT_BYTES}`,
+  );
 }

@@ -24,15 +24,6 @@ export interface SegmentWriterContext {
   onRetired(first: number): void;
 }
 
-/** A write that is in the file, and not yet synced or applied. */
-export interface PendingWrite {
-  readonly jobs: readonly AppendJob[];
-  readonly records: readonly CommitRecord[];
-  readonly plan: WritePlan;
-  /** The bytes of the file with it. */
-  readonly end: number;
-}
-
 const CHECKPOINT_BYTES = 2 * 1024 * 1024;
 /** Checkpoints and indexes cost at most a quarter of what the log does. */
 const CHECKPOINT_FACTOR = 4;
@@ -41,11 +32,9 @@ const RETENTION_CHECK_MS = 1_000;
 
 /**
  * Writes to the active segment, and does what a segment's life asks for: births, seals, checkpoints, retention. One call at
- * a time, except that `put` may run while `sync` does.
+ * a time.
  */
 export class SegmentWriter {
-  /** How long the last sync of a whole write took. */
-  syncMs = 0;
   readonly #context: SegmentWriterContext;
   readonly #lines = new LineBuffer();
   #active: ActiveSegment | undefined;
@@ -64,64 +53,18 @@ export class SegmentWriter {
 
   /** Writes controls, syncs and applies them. */
   async control(controls: readonly Control[]): Promise<readonly JournalRecord[]> {
-    return this.#whole(true, (plan) => {
+    return this.#write(true, (plan) => {
       for (const control of controls) plan.addControl(control);
     });
   }
 
-  /** Writes one commit for each job, makes them as durable as asked and applies them. */
+  /** Writes one commit for each job, makes them as durable as asked and applies them. Answers one record for each. */
   async commit(jobs: readonly AppendJob[], sync: boolean): Promise<readonly CommitRecord[]> {
-    let records: readonly CommitRecord[] = [];
-    await this.#whole(sync, (plan) => {
-      records = jobs.map((job) => plan.addCommit(job));
+    const records = await this.#write(sync, (plan) => {
+      for (const job of jobs) plan.addCommit(job);
     });
-    return records;
-  }
-
-  /** Writes commits behind what is being synced, or behind everything. To be synced and then applied. */
-  async put(jobs: readonly AppendJob[], behind?: PendingWrite): Promise<PendingWrite> {
-    const active = this.#active as ActiveSegment;
-    const plan = this.#plan(active, behind?.plan.next ?? this.#context.state.next);
-    try {
-      const records = jobs.map((job) => plan.addCommit(job));
-      await active.write(this.#lines.bytes());
-      return { jobs, plan, records, end: active.bytes };
-    } catch (error) {
-      plan.withdraw();
-      throw error;
-    }
-  }
-
-  /** Syncs the active segment: everything that was put before. */
-  async sync(): Promise<void> {
-    await this.#active?.sync();
-  }
-
-  /** Makes a write visible that was put and synced. */
-  settle(write: PendingWrite): void {
-    this.#apply(this.#active as ActiveSegment, write.plan, true, write.end);
-  }
-
-  /** Takes back writes that could not be synced, as far as that is possible. The newest first. */
-  abandon(...writes: readonly (PendingWrite | undefined)[]): void {
-    for (const write of writes) write?.plan.withdraw();
-    try {
-      this.#active?.cutToApplied();
-    } catch {
-      // The journal is broken already, and its next opening looks at every line.
-    }
-  }
-
-  /** Whether nothing is due that needs the file to itself. */
-  mayOverlap(): boolean {
-    const active = this.#active;
-    return (
-      active !== undefined &&
-      active.segment.bytes > 0 &&
-      !this.#isFull(active) &&
-      !this.#isCheckpointDue() &&
-      !this.#isRetentionDue()
-    );
+    // Nothing else was added to the plan.
+    return records as readonly CommitRecord[];
   }
 
   /** Makes durable what was written. */
@@ -148,52 +91,40 @@ export class SegmentWriter {
     this.#active = undefined;
   }
 
-  async #whole(sync: boolean, add: (plan: WritePlan) => void): Promise<JournalRecord[]> {
-    const { state, fs, layout } = this.#context;
+  async #write(sync: boolean, add: (plan: WritePlan) => void): Promise<readonly JournalRecord[]> {
+    const { state, options, fs, layout } = this.#context;
     if (this.#active !== undefined && this.#isFull(this.#active)) await this.#seal();
     const active = this.#active ?? this.#begin();
-    const isNew = active.segment.bytes === 0;
-    const plan = this.#plan(active, state.next);
+    const { segment } = active;
+    const isNew = segment.bytes === 0;
+    const now = options.clock.now();
+    const plan = new WritePlan(state, segment, this.#lines, { now, durable: this.#durable });
     try {
       add(plan);
-      await active.write(this.#lines.bytes());
-      const begun = performance.now();
+      await active.write(plan.bytes());
       if (sync) await active.sync();
-      this.syncMs = performance.now() - begun;
       if (isNew) fs.syncDir(layout.segments);
     } catch (error) {
       plan.withdraw();
       if (isNew) this.#unmake(active);
-      else if (!(error instanceof WriteFailure)) this.abandon();
+      else if (!(error instanceof WriteFailure)) cutToApplied(active);
       throw error;
     }
-    if (isNew) state.segments.push(active.segment);
-    return this.#apply(active, plan, sync, active.bytes);
+    if (isNew) state.segments.push(segment);
+    this.#apply(active, plan, sync);
+    return plan.records;
   }
 
-  #plan(active: ActiveSegment, next: number): WritePlan {
-    const { state, options } = this.#context;
-    return new WritePlan(state, active.segment, this.#lines, {
-      now: options.clock.now(),
-      durable: this.#durable,
-      at: active.bytes,
-      next,
-    });
-  }
-
-  #apply(active: ActiveSegment, plan: WritePlan, synced: boolean, end: number): JournalRecord[] {
+  #apply(active: ActiveSegment, plan: WritePlan, synced: boolean): void {
     const { state } = this.#context;
-    const { segment } = active;
-    const records: JournalRecord[] = [];
-    for (const { record, offset } of plan.records) {
-      state.apply(record, segment, offset);
-      records.push(record);
-    }
-    this.#bytesSinceCheckpoint += end - segment.bytes;
-    segment.bytes = end;
-    if (segment.index !== undefined) segment.index.covered = end;
+    const { segment, bytes } = active;
+    plan.records.forEach((record, index) => {
+      state.apply(record, segment, plan.offset(index));
+    });
+    this.#bytesSinceCheckpoint += bytes - segment.bytes;
+    segment.bytes = bytes;
+    if (segment.index !== undefined) segment.index.covered = bytes;
     if (synced) this.#durable = state.next - 1;
-    return records;
   }
 
   #begin(): ActiveSegment {
@@ -269,5 +200,14 @@ export class SegmentWriter {
     }
     await this.control([...controls, { retire: kept }]);
     for (const segment of gone) this.#context.onRetired(segment.first);
+  }
+}
+
+/** Takes back a write that could not be synced, as far as that is possible. */
+function cutToApplied(active: ActiveSegment): void {
+  try {
+    active.cutToApplied();
+  } catch {
+    // The journal is broken already, and its next opening looks at every line.
   }
 }

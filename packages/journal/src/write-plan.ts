@@ -1,4 +1,5 @@
-import type { AppendJob, Control } from './append-job.ts';
+import type { Entry } from '@brokerfeed/core';
+import type { AppendJob, Control, TopicWrite } from './append-job.ts';
 import type { JournalState } from './journal-state.ts';
 import type { LineBuffer } from './line-buffer.ts';
 import {
@@ -12,23 +13,25 @@ import {
 import type { Segment } from './segment.ts';
 import type { TopicState } from './topic-state.ts';
 
-/** A record with its place in the write. */
-export interface PlannedRecord {
-  readonly record: JournalRecord;
-  readonly offset: number;
+/** A topic that is written to. */
+interface Touched {
+  readonly topic: TopicState;
+  /** Its name in JSON. */
+  readonly text: string;
+  /** The ordinal that was given out last before this write. */
+  readonly before: number;
 }
 
 /** Prints the records of one write. Ordinals are given out here, and become true when the write is applied. */
 export class WritePlan {
-  readonly records: PlannedRecord[] = [];
+  readonly records: JournalRecord[] = [];
   readonly #state: JournalState;
   readonly #segment: Segment;
   readonly #lines: LineBuffer;
   readonly #now: number;
   /** Where the write begins in the segment. */
   readonly #at: number;
-  /** The topics that are written to, and the ordinals given out before. */
-  readonly #touched = new Map<TopicState, number>();
+  readonly #touched = new Map<string, Touched>();
   #durable: number | undefined;
   #next: number;
 
@@ -36,48 +39,41 @@ export class WritePlan {
     state: JournalState,
     segment: Segment,
     lines: LineBuffer,
-    options: { now: number; durable: number; at: number; next: number },
+    options: { now: number; durable: number },
   ) {
     this.#state = state;
     this.#segment = segment;
     this.#lines = lines;
     this.#now = options.now;
-    this.#at = options.at;
+    this.#at = segment.bytes;
     this.#durable = options.durable;
-    this.#next = options.next;
+    this.#next = state.next;
     lines.clear();
-    if (options.at === 0) this.#addHeader();
+    if (segment.bytes === 0) this.#addHeader();
   }
 
-  /** The sequence after this write. */
-  get next(): number {
-    return this.#next;
+  /** The lines of the write. */
+  bytes(): Buffer {
+    return this.#lines.bytes();
   }
 
-  addCommit(job: AppendJob): CommitRecord {
+  /** Where a record stands in the segment. Known once `bytes` was called. */
+  offset(index: number): number {
+    const { starts } = this.#lines;
+    const header = starts.length - this.records.length;
+    return this.#at + (starts[header + index] as number);
+  }
+
+  addCommit({ writes, key, all }: AppendJob): void {
     const record: CommitRecord = {
       seq: this.#next++,
       at: this.#now,
       durable: this.#takeDurable(),
-      key: job.key,
-      all: job.all ? true : undefined,
-      commits: job.writes.map(({ topic, entries, headers }): TopicCommit => {
-        const state = this.#state.keep(topic);
-        if (!this.#touched.has(state)) this.#touched.set(state, state.planned);
-        const named = state.planned > state.last || state.runs.at(-1)?.segment === this.#segment;
-        state.planned += 1;
-        return {
-          topic,
-          ordinal: state.planned,
-          epoch: named ? undefined : state.epoch,
-          after: named ? undefined : state.bootOf(state.last),
-          values: entries.map((entry) => entry.value),
-          headers,
-        };
-      }),
+      key,
+      all: all ? true : undefined,
+      commits: writes.map(this.#commit),
     };
-    this.#add(record, printCommit(record, JSON.stringify));
-    return record;
+    this.#add(record, printCommit(record, this.#textOf));
   }
 
   addControl(control: Control): void {
@@ -92,14 +88,41 @@ export class WritePlan {
 
   /** Takes the ordinals back: the write failed. */
   withdraw(): void {
-    for (const [topic, planned] of this.#touched) {
-      topic.planned = planned;
+    for (const { topic, before } of this.#touched.values()) {
+      topic.planned = before;
       this.#state.unkeep(topic);
     }
   }
 
+  /** With the next one, made once for all commits of the write. */
+  readonly #commit = (write: TopicWrite): TopicCommit => {
+    const { topic } = this.#touch(write.topic);
+    const named = topic.planned > topic.last || topic.runs.at(-1)?.segment === this.#segment;
+    topic.planned += 1;
+    return {
+      topic: write.topic,
+      ordinal: topic.planned,
+      epoch: named ? undefined : topic.epoch,
+      after: named ? undefined : topic.bootOf(topic.last),
+      values: write.entries.map(valueIn),
+      headers: write.headers,
+    };
+  };
+
+  readonly #textOf = (name: string): string => this.#touch(name).text;
+
+  #touch(name: string): Touched {
+    const known = this.#touched.get(name);
+    if (known !== undefined) return known;
+    const topic = this.#state.keep(name);
+    const touched = { topic, text: JSON.stringify(name), before: topic.planned };
+    this.#touched.set(name, touched);
+    return touched;
+  }
+
   #add(record: JournalRecord, json: string): void {
-    this.records.push({ record, offset: this.#at + this.#lines.add(json) });
+    this.records.push(record);
+    this.#lines.add(json);
   }
 
   #addHeader(): void {
@@ -114,4 +137,8 @@ export class WritePlan {
     this.#durable = undefined;
     return durable;
   }
+}
+
+function valueIn(entry: Entry): string {
+  return entry.value;
 }

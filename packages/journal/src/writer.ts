@@ -4,8 +4,7 @@ import type { Appended, AppendJob, ControlJob, Job } from './append-job.ts';
 import type { JournalState } from './journal-state.ts';
 import type { ResolvedJournalOptions } from './options.ts';
 import type { CommitRecord, JournalRecord } from './record.ts';
-import type { PendingWrite, SegmentWriter } from './segment-writer.ts';
-import { WritePace } from './write-pace.ts';
+import type { SegmentWriter } from './segment-writer.ts';
 
 export interface WriterContext {
   readonly file: SegmentWriter;
@@ -15,8 +14,8 @@ export interface WriterContext {
   onApplied(records: readonly JournalRecord[]): void;
 }
 
-/** Appends that share one write have at most so many bytes: a commit must not wait for megabytes of others. */
-const MAX_GROUP_BYTES = 4 * 1024 * 1024;
+/** Appends that share one write have at most so many UTF-16 units: a commit must not wait for megabytes of others. */
+const MAX_GROUP_UNITS = 4 * 1024 * 1024;
 
 type Phase = { readonly is: 'open' } | { readonly is: 'broken'; readonly cause: unknown };
 
@@ -27,7 +26,6 @@ type Phase = { readonly is: 'open' } | { readonly is: 'broken'; readonly cause: 
  */
 export class Writer {
   readonly #context: WriterContext;
-  readonly #pace = new WritePace();
   #queue: Job[] = [];
   #phase: Phase = { is: 'open' };
   #loop: Promise<void> | undefined;
@@ -100,26 +98,21 @@ export class Writer {
       this.#queue.shift();
       return this.#control(first);
     }
-    const { options, file } = this.#context;
-    const sync = options.fsync === 'commit';
-    if (sync && this.#pace.overlaps && file.mayOverlap()) {
-      return this.#overlap(this.#takeAppends(this.#pace.firstOf(this.#queue.length)));
-    }
-    await this.#alone(this.#takeAppends(), sync);
+    await this.#appends(this.#takeAppends());
   }
 
   /** Takes the appends that become one write. */
-  #takeAppends(most: number = this.#queue.length): AppendJob[] {
-    const jobs: AppendJob[] = [];
-    let bytes = 0;
+  #takeAppends(): readonly AppendJob[] {
+    let count = 0;
+    let size = 0;
     for (const job of this.#queue) {
-      if (job.kind !== 'append' || jobs.length === most) break;
-      bytes += sizeOf(job);
-      if (jobs.length > 0 && bytes > MAX_GROUP_BYTES) break;
-      jobs.push(job);
+      if (job.kind !== 'append') break;
+      size += job.size;
+      if (count > 0 && size > MAX_GROUP_UNITS) break;
+      count += 1;
     }
-    this.#queue.splice(0, jobs.length);
-    return jobs;
+    // Only appends were counted.
+    return this.#queue.splice(0, count) as AppendJob[];
   }
 
   async #control(job: ControlJob): Promise<void> {
@@ -133,71 +126,15 @@ export class Writer {
     }
   }
 
-  async #alone(jobs: readonly AppendJob[], sync: boolean): Promise<void> {
+  async #appends(jobs: readonly AppendJob[]): Promise<void> {
     const { file, options } = this.#context;
     try {
-      this.#resolve(jobs, await file.commit(jobs, sync));
+      this.#resolve(jobs, await file.commit(jobs, options.fsync === 'commit'));
     } catch (error) {
       this.#reject(jobs, error);
       throw error;
     }
-    if (sync) this.#pace.alone(file.syncMs, jobs.length);
-    else if (options.fsync === 'interval') this.#flushLater();
-  }
-
-  /**
-   * Writes groups one after another, each while the one before it is being synced. Ends when there is nothing to overlap, or
-   * something else must be done first.
-   */
-  async #overlap(jobs: readonly AppendJob[]): Promise<void> {
-    const { file } = this.#context;
-    let current = await this.#put(jobs);
-    while (current !== undefined) {
-      const begun = performance.now();
-      // Looked at below: a failure must find somebody, also while the next group is being written.
-      const syncing = file.sync().then(
-        () => undefined,
-        (error: unknown) => ({ error }),
-      );
-      // The appends that were resolved just now are made again in this turn.
-      await turn();
-      const next: PendingWrite | undefined = await this.#putBehind(current);
-      const prepared = performance.now();
-      const failed = await syncing;
-      if (failed !== undefined) {
-        file.abandon(next, current);
-        this.#reject([...current.jobs, ...(next?.jobs ?? [])], failed.error);
-        throw failed.error;
-      }
-      file.settle(current);
-      this.#resolve(current.jobs, current.records);
-      const done = performance.now();
-      this.#pace.overlapped(
-        prepared - begun,
-        done - begun,
-        next?.jobs.length ?? 0,
-        current.jobs.length,
-      );
-      current = next;
-    }
-  }
-
-  #putBehind(current: PendingWrite): Promise<PendingWrite | undefined> {
-    const goesOn =
-      this.#pace.overlaps && this.#phase.is === 'open' && this.#context.file.mayOverlap();
-    const jobs = goesOn ? this.#takeAppends() : [];
-    return jobs.length > 0 ? this.#put(jobs, current) : Promise.resolve(undefined);
-  }
-
-  /** Writes a group, or rejects its jobs. Another one may be under way, and goes on. */
-  async #put(jobs: readonly AppendJob[], behind?: PendingWrite): Promise<PendingWrite | undefined> {
-    try {
-      return await this.#context.file.put(jobs, behind);
-    } catch (error) {
-      this.#reject(jobs, error);
-      if (!(error instanceof WriteFailure)) this.break(error);
-      return undefined;
-    }
+    if (options.fsync === 'interval') this.#flushLater();
   }
 
   #resolve(jobs: readonly AppendJob[], records: readonly CommitRecord[]): void {
@@ -247,12 +184,6 @@ function appendedBy(state: JournalState, record: CommitRecord): Appended {
     sequence: record.seq,
     positions: record.commits.map(({ topic, ordinal }) => state.topic(topic).position(ordinal)),
   };
-}
-
-function sizeOf(job: AppendJob): number {
-  let size = 0;
-  for (const { entries } of job.writes) for (const { value } of entries) size += value.length;
-  return size;
 }
 
 function brokenError(cause: unknown): BrokerError {

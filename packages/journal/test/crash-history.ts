@@ -115,7 +115,7 @@ export async function recordHistory(
     for (const [at, { topic }] of both.entries()) note(topic, positions[at] as Position);
     clock.pass(1000);
   }
-  // Enough at once, each going on by itself, that groups are written while others are synced.
+  // Many at once, each going on by itself: large groups, one after another.
   const produce = async (): Promise<void> => {
     for (let round = 0; round < 4; round += 1) await appendOne('orders');
   };

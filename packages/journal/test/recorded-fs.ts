@@ -183,8 +183,3 @@ export function systemError(code: string): Error {
 export async function quickDisk(): Promise<void> {
   for (let turns = 0; turns < 4; turns += 1) await new Promise((resolve) => setImmediate(resolve));
 }
-
-/** Whether anything was written between the begin and the end of a sync. */
-export function hasOverlap(ops: readonly DiskOp[]): boolean {
-  return ops.some((op, at) => op.op === 'write' && ops[at - 1]?.op === 'beginSync');
-}
