@@ -89,7 +89,7 @@ export class Caches {
       this.#fs.rename(temporary, path);
       return true;
     } catch (error) {
-      this.#logger.warn({ file: path, error }, 'journal.cache.not-written');
+      this.#logger.warn({ file: path, err: error }, 'journal.cache.not-written');
       return false;
     }
   }

@@ -88,6 +88,11 @@ class Verification {
   }
 
   #unnamed(firsts: readonly number[]): string {
+    if (firsts.length === 0) {
+      // A mistyped path must not look like a journal in good health.
+      this.#find('damage', this.#layout.identity, 0, 'the folder holds no journal');
+      return '';
+    }
     this.#find('cache', this.#layout.identity, 0, 'missing or not whole: rebuilt from a header');
     for (const first of firsts) {
       const path = this.#layout.segment(first);

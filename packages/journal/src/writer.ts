@@ -46,7 +46,7 @@ export class Writer {
   break(cause: unknown): void {
     if (this.#phase.is === 'broken') return;
     this.#phase = { is: 'broken', cause };
-    this.#context.options.observer.logger.error({ error: cause }, 'journal.broken');
+    this.#context.options.observer.logger.error({ err: cause }, 'journal.broken');
     this.#cancelFlush?.();
   }
 
@@ -149,7 +149,7 @@ export class Writer {
   #reject(jobs: readonly Job[], error: unknown): void {
     const failure = error instanceof WriteFailure ? error : brokenError(error);
     for (const job of jobs) job.reject(failure);
-    this.#context.options.observer.logger.error({ error }, 'journal.write-failed');
+    this.#context.options.observer.logger.error({ err: error }, 'journal.write-failed');
   }
 
   #refuseAll(cause: unknown): void {

@@ -223,6 +223,13 @@ describe('caches', () => {
 });
 
 describe('verify', () => {
+  test('says of a folder without a journal that there is none', () => {
+    using folder = temporaryFolder();
+    expect(verify(folder.path).findings).toMatchObject([
+      { kind: 'damage', message: 'the folder holds no journal' },
+    ]);
+  });
+
   test('a sound journal has no findings, and is not changed', async () => {
     const { folder } = await filled();
     using _ = folder;

@@ -32,7 +32,7 @@ export class Wake {
     if (this.#phase === 'asked' || this.#clientId === undefined) return;
     this.#phase = 'asked';
     this.#unblock(this.#clientId).catch((error: unknown) => {
-      this.#options.observer.logger.debug({ error }, 'redis.unblock');
+      this.#options.observer.logger.debug({ err: error }, 'redis.unblock');
     });
   }
 
