@@ -1,35 +1,4 @@
 import { testFeed } from '@brokerfeed/conformance';
-import { redisBroker } from '@brokerfeed/redis';
-import { Redis } from 'ioredis';
-import { inject } from 'vitest';
+import { redisHarness } from './harness.ts';
 
-/** Short, so that a loss on a quiet topic is found soon. */
-const BLOCK_MS = 50;
-const RUNS = 100;
-
-testFeed(
-  'feeds on the redis broker',
-  async () => {
-    const client = new Redis(inject('redisUrl'));
-    const prefix = `feed-${crypto.randomUUID()}`;
-    const make = () => redisBroker({ client, prefix, blockMs: BLOCK_MS });
-    const broker = make();
-    return {
-      broker,
-      peer: async () => make(),
-      trim: async (topic, keepCommits) => {
-        await client.xtrim(`${prefix}:${topic}`, 'MAXLEN', '=', keepCommits);
-      },
-      drop: async (topic) => {
-        await client.del(`${prefix}:${topic}`);
-      },
-      async [Symbol.asyncDispose]() {
-        await broker.close();
-        const keys = await client.keys(`*${prefix}*`);
-        if (keys.length > 0) await client.unlink(keys);
-        await client.quit();
-      },
-    };
-  },
-  { runs: RUNS },
-);
+testFeed('feeds on the redis broker', redisHarness, { runs: 100 });

@@ -1,0 +1,31 @@
+import type { BrokerHarness } from '@brokerfeed/conformance';
+import { redisBroker } from '@brokerfeed/redis';
+import { Redis } from 'ioredis';
+import { inject } from 'vitest';
+
+/** Short, so that a law about a quiet topic is quick. */
+const BLOCK_MS = 50;
+
+/** Brokers on the run's Redis, under a prefix of their own, as the laws want them. */
+export async function redisHarness(): Promise<BrokerHarness> {
+  const client = new Redis(inject('redisUrl'));
+  const prefix = `laws-${crypto.randomUUID()}`;
+  const make = () => redisBroker({ client, prefix, blockMs: BLOCK_MS });
+  const broker = make();
+  return {
+    broker,
+    peer: async () => make(),
+    trim: async (topic, keepCommits) => {
+      await client.xtrim(`${prefix}:${topic}`, 'MAXLEN', '=', keepCommits);
+    },
+    drop: async (topic) => {
+      await client.del(`${prefix}:${topic}`);
+    },
+    async [Symbol.asyncDispose]() {
+      await broker.close();
+      const keys = await client.keys(`*${prefix}*`);
+      if (keys.length > 0) await client.unlink(keys);
+      await client.quit();
+    },
+  };
+}
