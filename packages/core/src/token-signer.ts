@@ -92,14 +92,28 @@ function toKey(secret: unknown): Key {
   return { id, key: createSecretKey(secret, 'utf8') };
 }
 
-/** Every part is preceded by its length, so that no two (topic, audience, payload) spell the same bytes. */
 function mac(key: Key, payload: Uint8Array, scope: TokenScope): Buffer {
-  const hmac = createHmac('sha256', key.key).update(MAC_CONTEXT);
-  for (const part of [scope.topic, scope.audience]) {
-    const length = Buffer.alloc(4);
-    // An absent audience is no audience, not an empty one.
-    length.writeInt32BE(part === undefined ? -1 : Buffer.byteLength(part));
-    hmac.update(length).update(part ?? '');
+  const message = Buffer.concat([scopeBytes(scope), payload]);
+  return createHmac('sha256', key.key).update(message).digest().subarray(0, MAC_BYTES);
+}
+
+const bytesOfScopes = new WeakMap<TokenScope, Buffer>();
+
+/**
+ * What is signed before the payload. Every part is preceded by its length, so that no two (topic, audience, payload) spell
+ * the same bytes. Kept for a scope: one update of the hash is a third cheaper than five.
+ */
+function scopeBytes(scope: TokenScope): Buffer {
+  let bytes = bytesOfScopes.get(scope);
+  if (bytes === undefined) {
+    const parts = [scope.topic, scope.audience].flatMap((part) => {
+      const length = Buffer.alloc(4);
+      // An absent audience is no audience, not an empty one.
+      length.writeInt32BE(part === undefined ? -1 : Buffer.byteLength(part));
+      return [length, Buffer.from(part ?? '')];
+    });
+    bytes = Buffer.concat([Buffer.from(MAC_CONTEXT), ...parts]);
+    bytesOfScopes.set(scope, bytes);
   }
-  return hmac.update(payload).digest().subarray(0, MAC_BYTES);
+  return bytes;
 }
