@@ -1,0 +1,3 @@
+import { limit } from '../lib/limit.mjs';
+
+export const system = limit('frame');

@@ -1,0 +1,3 @@
+import { trpcShared } from '../lib/trpc-shared.mjs';
+
+export const system = trpcShared('ws');
