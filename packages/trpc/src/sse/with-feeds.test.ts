@@ -3,7 +3,6 @@ import { initTRPC } from '@trpc/server';
 import type { CreateHTTPContextOptions } from '@trpc/server/adapters/standalone';
 import { expect, test } from 'vitest';
 import { FeedIterator } from '../feed-iterator.ts';
-import { intactFeed } from './intact-feed.ts';
 import { withFeeds } from './with-feeds.ts';
 
 const t = initTRPC.create();
@@ -96,17 +95,17 @@ const READER = {
 
 test('a feed is intact until somebody stands in for it or changes it', () => {
   const feed = new FeedIterator(READER);
-  expect(intactFeed(feed)).toBe(feed);
-  expect(intactFeed(Object.freeze(feed))).toBe(feed);
-  expect(intactFeed(new Proxy(feed, {}))).toBeUndefined();
-  expect(intactFeed(Object.create(feed))).toBeUndefined();
+  expect(FeedIterator.intact(feed)).toBe(feed);
+  expect(FeedIterator.intact(Object.freeze(feed))).toBe(feed);
+  expect(FeedIterator.intact(new Proxy(feed, {}))).toBeUndefined();
+  expect(FeedIterator.intact(Object.create(feed))).toBeUndefined();
   class Louder extends FeedIterator<unknown> {}
-  expect(intactFeed(new Louder(READER))).toBeUndefined();
+  expect(FeedIterator.intact(new Louder(READER))).toBeUndefined();
   const changed = new FeedIterator(READER);
   changed.next = async () => ({ done: true, value: undefined });
-  expect(intactFeed(changed)).toBeUndefined();
+  expect(FeedIterator.intact(changed)).toBeUndefined();
   for (const other of [undefined, null, 1, {}, (async function* () {})()]) {
-    expect(intactFeed(other)).toBeUndefined();
+    expect(FeedIterator.intact(other)).toBeUndefined();
   }
 });
 

@@ -1,8 +1,8 @@
 import { integerOption } from '@brokerfeed/core';
 import type { AnyTRPCRouter } from '@trpc/server';
 import type { TRPCRequestInfo } from '@trpc/server/http';
+import { FeedIterator } from '../feed-iterator.ts';
 import { EventStream, type NodeResponse } from './event-stream.ts';
-import { intactFeed } from './intact-feed.ts';
 import { sseEncoder } from './sse-encoder.ts';
 
 /** Options of {@link withFeeds}. */
@@ -73,7 +73,7 @@ function offerResponse(router: AnyTRPCRouter, { info, res }: Call, maxBufferedBy
   const procedure = new Proxy(call.procedure, {
     async apply(target, self, args) {
       const answer: unknown = await Reflect.apply(target, self, args);
-      const feed = intactFeed(answer);
+      const feed = FeedIterator.intact(answer);
       feed?.pushTo(new EventStream(response, encoder, maxBufferedBytes).opened);
       return answer;
     },
