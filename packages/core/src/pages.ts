@@ -43,10 +43,9 @@ export class Pages {
 
   /** Reads what follows a position, or the oldest that is retained. Rejects after the policy's tries. */
   read(topic: string, from: Position | 'earliest'): Promise<SlotPage> {
-    const key =
-      from === 'earliest'
-        ? `${topic}\n${from}`
-        : `${topic}\n${from.epoch} ${from.id} ${from.ordinal}`;
+    // What is oldest is decided by each read for itself: one under way may have been answered before a trim.
+    if (from === 'earliest') return this.#read(topic, from);
+    const key = `${topic}\n${from.epoch} ${from.id} ${from.ordinal}`;
     const kept = this.#kept.get(key);
     if (kept !== undefined) return kept;
     const reading = this.#read(topic, from);
@@ -55,9 +54,8 @@ export class Pages {
       if (this.#kept.get(key) === reading) this.#kept.delete(key);
     };
     reading.then((page) => {
-      // 'earliest' moves, a refusal may mend, and an empty page is old at once: only their joint reading is shared.
-      if (from === 'earliest' || page.verdict !== 'ok' || page.commits.length === 0)
-        return forget();
+      // A refusal may mend, and an empty page is old at once: only their joint reading is shared.
+      if (page.verdict !== 'ok' || page.commits.length === 0) return forget();
       this.#clock.after(KEEP_MS, forget);
       if (this.#kept.size > KEEP_PAGES) this.#kept.delete(this.#kept.keys().next().value as string);
     }, forget);
