@@ -73,6 +73,14 @@ test.each<[string, (rig: Rig, start: Position) => Promise<Position | 'earliest'>
   expect(rig.log.pages).toBe(2);
 });
 
+test('a read from the oldest is not joined to one that was asked before a trim', async () => {
+  const rig = new Rig();
+  await rig.start();
+  await rig.appendEach('a', 'b');
+  await Promise.all([rig.pages.read(TOPIC, 'earliest'), rig.pages.read(TOPIC, 'earliest')]);
+  expect(rig.log.pages).toBe(2);
+});
+
 test('readers share an empty read while it is under way', async () => {
   const rig = new Rig();
   const start = await rig.start();
