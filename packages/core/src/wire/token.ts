@@ -53,27 +53,45 @@ const SIGNED = 0b0100;
 const TWO_PART_ID = 0b1000;
 const VERSION_SHIFT = 4;
 const EPOCH_BYTES = 9;
-const MAX_TOKEN_BYTES = 96;
+const MAX_VARINT_BYTES = 10;
+
+/** Bytes of the signed part of a token, at most. */
+export const MAX_PAYLOAD_BYTES: number = 2 + EPOCH_BYTES + 4 * MAX_VARINT_BYTES;
 
 /** Packs the signed part of a token. `keyId` is that of the signing secret, or undefined for an unsigned token. */
 export function packToken(fields: TokenFields, keyId: number | undefined): Uint8Array {
-  const bytes = new Uint8Array(MAX_TOKEN_BYTES);
-  const [first, second] = splitId(fields.id);
-  let at = 0;
+  const bytes = new Uint8Array(MAX_PAYLOAD_BYTES);
+  return bytes.subarray(0, putToken(bytes, 0, fields, keyId));
+}
+
+/** Packs the signed part of a token into `bytes`, from `start` on. Answers where it ends, `MAX_PAYLOAD_BYTES` later at most. */
+export function putToken(
+  bytes: Uint8Array,
+  start: number,
+  fields: TokenFields,
+  keyId: number | undefined,
+): number {
+  const { id, ordinal } = fields;
+  const dash = id.indexOf('-');
+  let at = start;
   bytes[at++] =
     (TOKEN_VERSION << VERSION_SHIFT) |
     KINDS.indexOf(fields.kind) |
     (keyId === undefined ? 0 : SIGNED) |
-    (second === undefined ? 0 : TWO_PART_ID);
+    (dash < 0 ? 0 : TWO_PART_ID);
   if (keyId !== undefined) bytes[at++] = keyId;
   bytes.set(epochBytes(fields.epoch), at);
   at += EPOCH_BYTES;
-  // One number: its distance from the ordinal, so that a broker whose id is the ordinal pays one byte.
-  if (second === undefined) at = putVarint(bytes, at, BigInt(first) ^ BigInt(fields.ordinal));
-  else at = putVarint(bytes, putVarint(bytes, at, first), second);
-  at = putVarint(bytes, at, fields.ordinal);
-  at = putVarint(bytes, at, fields.index);
-  return bytes.subarray(0, at);
+  if (dash < 0) {
+    // Its distance from the ordinal, so that a broker whose id is the ordinal pays one byte.
+    const number = integer(id, 0, id.length);
+    at = putVarint(bytes, at, number === ordinal ? 0 : BigInt(number) ^ BigInt(ordinal));
+  } else {
+    at = putVarint(bytes, at, integer(id, 0, dash));
+    at = putVarint(bytes, at, integer(id, dash + 1, id.length));
+  }
+  at = putVarint(bytes, at, ordinal);
+  return putVarint(bytes, at, fields.index);
 }
 
 /** Prints a token. */
@@ -141,6 +159,12 @@ function unpack(bytes: Uint8Array, head: number, start: number): TokenFields | u
   };
 }
 
+/** Up to so many digits, every number is a safe integer. */
+const MAX_EXACT_DIGITS = 15;
+const ZERO = 0x30;
+/** The largest number that shifts by bits can take. */
+const MAX_INT = 0x7fffffff;
+
 /** The epoch packed last: a topic keeps its own for a long time. */
 let lastEpoch: { readonly text: string; readonly bytes: Uint8Array } | undefined;
 
@@ -155,30 +179,31 @@ function epochBytes(text: string): Uint8Array {
   return lastEpoch.bytes;
 }
 
-function splitId(id: string): [first: number | bigint, second: number | bigint | undefined] {
-  const dash = id.indexOf('-');
-  if (dash < 0) return [integer(id), undefined];
-  return [integer(id.slice(0, dash)), integer(id.slice(dash + 1))];
+/** Reads decimal digits: as a number where that is exact, since it is packed several times faster. */
+function integer(text: string, start: number, end: number): number | bigint {
+  if (end - start > MAX_EXACT_DIGITS) return BigInt(text.slice(start, end));
+  let number = 0;
+  for (let at = start; at < end; at += 1) {
+    const digit = text.charCodeAt(at) - ZERO;
+    if (digit < 0 || digit > 9) throw new SyntaxError('an id is one or two decimal numbers');
+    number = number * 10 + digit;
+  }
+  return number;
 }
 
-/** A number where that is exact: it is packed several times faster. */
-function integer(digits: string): number | bigint {
-  const number = Number(digits);
-  return Number.isSafeInteger(number) ? number : BigInt(digits);
-}
-
-function putVarint(bytes: Uint8Array, at: number, value: number | bigint): number {
-  let place = at;
+function putVarint(bytes: Uint8Array, start: number, value: number | bigint): number {
+  let at = start;
   let rest = value;
   if (typeof rest === 'bigint') {
     for (rest = BigInt.asUintN(64, rest); rest > 0x7fn; rest >>= 7n) {
-      bytes[place++] = Number(rest & 0x7fn) | 0x80;
+      bytes[at++] = Number(rest & 0x7fn) | 0x80;
     }
-  } else {
-    for (; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes[place++] = (rest % 0x80) | 0x80;
+    rest = Number(rest);
   }
-  bytes[place++] = Number(rest);
-  return place;
+  for (; rest > MAX_INT; rest = Math.floor(rest / 0x80)) bytes[at++] = (rest % 0x80) | 0x80;
+  for (; rest > 0x7f; rest >>= 7) bytes[at++] = (rest & 0x7f) | 0x80;
+  bytes[at++] = rest;
+  return at;
 }
 
 /** Reads varints of up to 64 bits. Anything but the shortest spelling, or a read past the end, leaves it never at the end. */
