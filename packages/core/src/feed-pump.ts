@@ -5,43 +5,53 @@ import type { EncodedRun, PushTarget } from './push-target.ts';
 import type { Run } from './run.ts';
 import { scheduler, type Turn } from './scheduler.ts';
 import type { EntrySlot } from './slot.ts';
-import { Gap } from './subscriber.ts';
+import { Gap, type Wakeable } from './subscriber.ts';
+
+/** Entries that are pushed in one turn at most, unless a single run has more. */
+const MAX_TURN_ENTRIES = 1024;
 
 type Frame = Uint8Array | typeof SKIPPED;
 
 interface PushedRun extends EncodedRun {
   readonly frames: Uint8Array[];
-  lastToken: string | undefined;
+  /** The last entry that has a frame. */
+  last: EntrySlot | undefined;
   /** What ends the feed after these frames. */
   failure: { readonly error: unknown } | undefined;
+}
+
+/** Whom a pump tells that its feed cannot go on. */
+interface PumpOwner {
+  fail(error: unknown): void;
 }
 
 /**
  * Pushes the frames of one subscription to a connection: a run of entries a turn, encoded once for all subscribers that
  * get the same. It stops at a full connection and goes on from its cursor when that has drained, from the ring or the log.
  */
-export class FeedPump<A extends object> implements Turn {
+export class FeedPump<A extends object> implements Turn, Wakeable {
   readonly #session: FeedSession<A>;
   readonly #target: PushTarget;
-  readonly #onEnd: (error: unknown) => void;
+  readonly #owner: PumpOwner;
   /** Under what this feed keeps the frames that its subscribers share. */
   readonly #encoding: object;
   #state: 'idle' | 'queued' | 'waiting' | 'ended' = 'idle';
 
-  /** `onEnd` is called once if the feed cannot go on. */
-  constructor(session: FeedSession<A>, target: PushTarget, onEnd: (error: unknown) => void) {
+  constructor(session: FeedSession<A>, target: PushTarget, owner: PumpOwner) {
     this.#session = session;
     this.#target = target;
-    this.#onEnd = onEnd;
+    this.#owner = owner;
     this.#encoding = session.delivery.encodingBy(target.encoder);
   }
 
   start(): void {
     this.#session.meter.count('brokerfeed.feed.pushed', 1);
-    this.#session.subscriber.onWake = () => {
-      if (this.#state === 'idle') this.#queue();
-    };
+    this.#session.subscriber.reader = this;
     this.#queue();
+  }
+
+  woken(): void {
+    if (this.#state === 'idle') this.#queue();
   }
 
   stop(): void {
@@ -60,27 +70,35 @@ export class FeedPump<A extends object> implements Turn {
     }
   }
 
-  /** Goes on by one run. Answers whether there may be more, whether the tail will wake us, or what to wait for. */
+  /**
+   * Goes on by runs that are encoded already, and by one that is not: a herd that reads the same pages has them written at
+   * once. Answers whether there may be more, whether the tail will wake us, or what to wait for.
+   */
   #advance(): 'again' | 'idle' | Promise<void> {
     const session = this.#session;
-    if (this.#target.isFull()) {
-      session.meter.count('brokerfeed.feed.paused', 1);
-      return new Promise((resolve) => this.#target.whenWritable(resolve));
+    for (let entries = 0; ; ) {
+      if (this.#target.isFull()) {
+        session.meter.count('brokerfeed.feed.paused', 1);
+        return new Promise((resolve) => this.#target.whenWritable(resolve));
+      }
+      if (session.hasDetour) return session.detour().then((frame) => this.#pushOne(frame));
+      const taken = session.subscriber.takeRun();
+      if (taken === undefined) {
+        return session.subscriber.isWaiting() ? 'idle' : session.subscriber.fetch();
+      }
+      if (taken instanceof Gap) {
+        session.lose(taken);
+        return 'again';
+      }
+      const known = this.#encodedBefore(taken);
+      const encoded = known ?? this.#encode(taken);
+      if (isPromise(encoded)) return encoded.then((run) => this.#push(run));
+      this.#push(encoded);
+      // Most runs are the newest there are: a turn that finds nothing is saved.
+      if (session.subscriber.isAtTip && !session.hasDetour) return 'idle';
+      entries += taken.slots.length;
+      if (known === undefined || entries >= MAX_TURN_ENTRIES) return 'again';
     }
-    if (session.hasDetour) return session.step().then((frame) => this.#pushOne(frame));
-    const taken = session.subscriber.takeRun();
-    if (taken === undefined) {
-      return session.subscriber.isWaiting() ? 'idle' : session.subscriber.wait();
-    }
-    if (taken instanceof Gap) {
-      session.lose(taken);
-      return 'again';
-    }
-    const encoded = this.#encode(taken);
-    if (isPromise(encoded)) return encoded.then((run) => this.#push(run));
-    this.#push(encoded);
-    // Most runs are the newest there are: a turn that finds nothing is saved.
-    return session.subscriber.isAtTip && !session.hasDetour ? 'idle' : 'again';
   }
 
   #queue(): void {
@@ -101,7 +119,7 @@ export class FeedPump<A extends object> implements Turn {
   #end(error: unknown): void {
     if (this.#state === 'ended') return;
     this.#state = 'ended';
-    this.#onEnd(error);
+    this.#owner.fail(error);
   }
 
   #pushOne(frame: FeedFrame | undefined): void {
@@ -115,8 +133,15 @@ export class FeedPump<A extends object> implements Turn {
     if (this.#state === 'ended') return;
     this.#session.progressed();
     if (run.frames.length > 0) this.#target.write(run);
-    if (run.lastToken !== undefined) this.#session.delivered(run.lastToken);
+    if (run.last !== undefined) this.#session.delivered(this.#session.tokenOf(run.last));
     if (run.failure !== undefined) throw run.failure.error;
+  }
+
+  /** Answers what another subscriber has had encoded. */
+  #encodedBefore(run: Run): PushedRun | undefined {
+    const kept = run.kept(this.#encoding);
+    const encoded = kept instanceof Eventual ? (kept as Eventual<PushedRun>).get() : undefined;
+    return encoded === undefined || isPromise(encoded) ? undefined : encoded;
   }
 
   #encode(run: Run): MaybePromise<PushedRun> {
@@ -129,7 +154,7 @@ export class FeedPump<A extends object> implements Turn {
     const pushed: PushedRun = {
       frames: [],
       assembled,
-      lastToken: undefined,
+      last: undefined,
       failure: undefined,
     };
     return chain(this.#encodeFrom(run.slots, 0, pushed), () => pushed);
@@ -162,15 +187,23 @@ export class FeedPump<A extends object> implements Turn {
   }
 
   #frameOf(slot: EntrySlot): MaybePromise<Frame> {
-    const { delivery, args, sharesTokens } = this.#session;
+    const { delivery, args } = this.#session;
     if (!delivery.isShared)
       return chain(delivery.value(slot, args), (value) => this.#frame(slot, value));
-    return chain(delivery.passes(slot, args), (passes) => {
-      if (!passes) return SKIPPED;
-      const make = (): MaybePromise<Frame> =>
-        chain(delivery.sharedValue(slot), (value) => this.#frame(slot, value));
-      return sharesTokens ? slot.memo(this.#encoding, () => new Eventual(make())).get() : make();
+    const passes = delivery.passes(slot, args);
+    if (passes === true) return this.#sharedFrame(slot);
+    return chain(passes, (passed) => (passed ? this.#sharedFrame(slot) : SKIPPED));
+  }
+
+  #sharedFrame(slot: EntrySlot): MaybePromise<Frame> {
+    const { delivery, sharesTokens } = this.#session;
+    if (!sharesTokens)
+      return chain(delivery.sharedValue(slot), (value) => this.#frame(slot, value));
+    const kept = slot.memo(this.#encoding, () => {
+      const frame = chain(delivery.valueOnce(slot), (value) => this.#frame(slot, value));
+      return isPromise(frame) ? new Eventual(frame) : frame;
     });
+    return kept instanceof Eventual ? kept.get() : kept;
   }
 
   #frame(slot: EntrySlot, value: unknown): Frame {
@@ -183,6 +216,6 @@ export class FeedPump<A extends object> implements Turn {
   #add(slot: EntrySlot, frame: Frame, into: PushedRun): void {
     if (frame === SKIPPED) return;
     into.frames.push(frame);
-    into.lastToken = this.#session.tokenOf(slot);
+    into.last = slot;
   }
 }

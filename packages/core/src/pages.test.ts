@@ -8,6 +8,7 @@ import type { Position } from './position.ts';
 
 const TOPIC = 'orders';
 const KEEP_MS = 2_000;
+const PAGE_COMMITS = 1024;
 
 class Rig {
   readonly store = memoryStore();
@@ -31,6 +32,12 @@ function valuesOf(page: SlotPage): string[] {
   return page.commits.flatMap((commit) => commit.entries.map((entry) => entry.value));
 }
 
+function endOf(page: SlotPage): Position {
+  const last = page.verdict === 'ok' ? page.commits.at(-1) : undefined;
+  if (last === undefined) throw new Error('the page holds nothing');
+  return last.commit.position;
+}
+
 test('readers of one place share a read and its entries', async () => {
   const rig = new Rig();
   const start = await rig.start();
@@ -45,16 +52,28 @@ test('readers of one place share a read and its entries', async () => {
   expect(rig.log.pages).toBe(1);
 });
 
-test('a page is kept for a moment, no longer', async () => {
+test('a page that nobody asks for again is kept for a moment', async () => {
   const rig = new Rig();
   const start = await rig.start();
   await rig.appendEach('a');
   await rig.pages.read(TOPIC, start);
   await rig.appendEach('b');
-  rig.clock.advance(KEEP_MS - 1);
-  // An older page is a shorter one, never a wrong one.
-  expect(valuesOf(await rig.pages.read(TOPIC, start))).toEqual(['a']);
-  rig.clock.advance(1);
+  rig.clock.advance(KEEP_MS);
+  expect(valuesOf(await rig.pages.read(TOPIC, start))).toEqual(['a', 'b']);
+  expect(rig.log.pages).toBe(2);
+});
+
+test('a page that is asked for again is kept on, but not for ever', async () => {
+  const rig = new Rig();
+  const start = await rig.start();
+  await rig.appendEach('a');
+  await rig.pages.read(TOPIC, start);
+  await rig.appendEach('b');
+  for (let times = 0; times < 5; times += 1) {
+    // An older page is a shorter one, never a wrong one.
+    expect(valuesOf(await rig.pages.read(TOPIC, start))).toEqual(['a']);
+    rig.clock.advance(KEEP_MS);
+  }
   expect(valuesOf(await rig.pages.read(TOPIC, start))).toEqual(['a', 'b']);
   expect(rig.log.pages).toBe(2);
 });
@@ -110,6 +129,60 @@ test('an id that differs alone is another place', async () => {
   expect((await rig.pages.read(TOPIC, forked)).verdict).toBe('forked');
 });
 
+test('the page after one that is read is read ahead, once for all', async () => {
+  const rig = new Rig();
+  const start = await rig.start();
+  await rig.appendEach(...Array.from({ length: PAGE_COMMITS + 1 }, (_, n) => `v${n}`));
+  const pages = await Promise.all([rig.pages.read(TOPIC, start), rig.pages.read(TOPIC, start)]);
+  await settled();
+  expect(rig.log.pages).toBe(2);
+  const next = await rig.pages.read(TOPIC, endOf(pages[0]));
+  expect(valuesOf(next)).toEqual([`v${PAGE_COMMITS}`]);
+  await settled();
+  // That one ends at the tip: nothing follows.
+  expect(rig.log.pages).toBe(2);
+});
+
+test('no further than one page is read ahead of who reads', async () => {
+  const rig = new Rig();
+  const start = await rig.start();
+  await rig.appendEach(...Array.from({ length: 4 * PAGE_COMMITS }, (_, n) => `v${n}`));
+  await rig.pages.read(TOPIC, start);
+  await settled();
+  expect(rig.log.pages).toBe(2);
+});
+
+test('nothing is read ahead where many pages are kept', async () => {
+  const rig = new Rig();
+  const start = await rig.start();
+  const positions = await rig.appendEach(
+    ...Array.from({ length: PAGE_COMMITS + 20 }, (_, n) => `v${n}`),
+  );
+  // From the end on, so that each reaches the tip: nothing is read ahead of them.
+  for (const from of positions.slice(-10, -1)) await rig.pages.read(TOPIC, from);
+  const before = rig.log.pages;
+  await rig.pages.read(TOPIC, start);
+  await settled();
+  expect(rig.log.pages).toBe(before + 1);
+});
+
+test('a page that cannot be read ahead is read when it is needed', async () => {
+  const rig = new Rig();
+  const start = await rig.start();
+  await rig.appendEach(...Array.from({ length: PAGE_COMMITS + 1 }, (_, n) => `v${n}`));
+  rig.log.beforePage = (call) => {
+    if (call > 1) throw OUTAGE;
+  };
+  const page = await rig.pages.read(TOPIC, start);
+  for (const ms of [10, 20]) {
+    await rig.clock.untilWait(ms);
+    rig.clock.advance(ms);
+  }
+  await settled();
+  rig.log.beforePage = () => {};
+  expect(valuesOf(await rig.pages.read(TOPIC, endOf(page)))).toEqual([`v${PAGE_COMMITS}`]);
+});
+
 test('no more pages are kept than a bound', async () => {
   const rig = new Rig();
   const start = await rig.start();
@@ -118,8 +191,8 @@ test('no more pages are kept than a bound', async () => {
   for (const from of all) await rig.pages.read(TOPIC, from);
   expect(rig.log.pages).toBe(200);
   for (const from of [...all].reverse()) await rig.pages.read(TOPIC, from);
-  // The newest 64 are there, the others are read again.
-  expect(rig.log.pages).toBe(200 + 200 - 64);
+  // The newest 16 are there, the others are read again.
+  expect(rig.log.pages).toBe(200 + 200 - 16);
 });
 
 test('a read that fails is tried again, then rejects all who share it, and is forgotten', async () => {

@@ -55,12 +55,23 @@ export class Scheduler {
         turn.turn();
         if (performance.now() >= end) break;
       }
-      const outlets = this.#outlets;
-      this.#outlets = [];
-      for (const outlet of outlets) outlet.flush();
+      this.#flush();
     } while (this.#hasWork() && performance.now() < end);
     if (this.#hasWork()) setImmediate(this.#drain);
     else this.#state = 'idle';
+  }
+
+  /** Flushes for a slice: large writes to many sockets take longer than the turns that made them. */
+  #flush(): void {
+    const outlets = this.#outlets;
+    this.#outlets = [];
+    const end = performance.now() + SLICE_MS;
+    for (let at = 0; at < outlets.length; at += 1) {
+      (outlets[at] as Outlet).flush();
+      if (performance.now() < end) continue;
+      this.#outlets = [...outlets.slice(at + 1), ...this.#outlets];
+      return;
+    }
   }
 
   #take(): Turn | undefined {
