@@ -86,7 +86,7 @@ export class Connection {
   }
 
   /** Reads until closed. Rejects with what breaks a law. */
-  async run(open: () => Promise<FeedReader<Args>>): Promise<void> {
+  async run(open: () => Promise<FeedReader>): Promise<void> {
     try {
       const reader = await open();
       if (this.state === 'opening') this.state = 'open';
@@ -104,7 +104,7 @@ export class Connection {
     }
   }
 
-  async #pull(reader: FeedReader<Args>): Promise<void> {
+  async #pull(reader: FeedReader): Promise<void> {
     while (await this.#credit()) {
       const frame = await reader.next();
       if (frame === undefined) break;
@@ -114,7 +114,7 @@ export class Connection {
   }
 
   /** Takes frames as a socket does: full while it has no credit, and a run at a time. */
-  async #beingPushed(reader: FeedReader<Args>): Promise<void> {
+  async #beingPushed(reader: FeedReader): Promise<void> {
     let broken: { readonly error: unknown } | undefined;
     await reader.push({
       encoder: JSON_ENCODER,

@@ -1,20 +1,20 @@
 import type { BrokerLog } from './broker.ts';
 import { CLOSED, Closing, untilClosed } from './closing.ts';
 import { type Delivery, SKIPPED } from './delivery.ts';
+import { FeedControls } from './feed-controls.ts';
 import type { ResolvedFeedOptions } from './feed-options.ts';
 import { FeedRefusal } from './feed-refusal.ts';
-import { isPromise } from './maybe-promise.ts';
+import { chain, isPromise, type MaybePromise } from './maybe-promise.ts';
 import type { Meter } from './observer.ts';
-import { type Position, samePosition } from './position.ts';
+import type { Position } from './position.ts';
 import type { EntrySlot } from './slot.ts';
 import { type PositionedSnapshot, type SnapshotLoads, snapshotValues } from './snapshot.ts';
 import { Gap, Subscriber } from './subscriber.ts';
-import type { TailOptions } from './tail.ts';
 import { tailsOf } from './tails.ts';
 import type { TokenScope, TokenSigner } from './token-signer.ts';
 import type { FeedControl } from './wire/control.ts';
 import type { FeedReason } from './wire/reason.ts';
-import { parseToken, type TokenFields, type TokenKind } from './wire/token.ts';
+import type { TokenFields, TokenKind } from './wire/token.ts';
 
 /** What a client gets: a value, and the token with which it resumes after it. */
 export interface FeedFrame {
@@ -34,7 +34,18 @@ export interface FeedShared<A extends object> {
   readonly options: ResolvedFeedOptions<A>;
   readonly signer: TokenSigner;
   readonly snapshots: SnapshotLoads;
+  /** Lets go of what the subscriptions of a topic share. */
+  readonly release: (topic: string) => void;
 }
+
+/** Whoever carries the frames of a session. */
+export interface Carrier {
+  /** Called once, when the session was closed. Never throws. */
+  closed(): void;
+}
+
+/** The answer of {@link FeedSession.next} where nothing is ready: the subscriber will wake its reader. */
+export const IDLE: unique symbol = Symbol('idle');
 
 /** Entries or snapshot values delivered in one go before other work of the process gets its turn. */
 const YIELD_EVERY = 128;
@@ -54,8 +65,12 @@ type Phase =
 
 const NOTHING_HELD: unique symbol = Symbol('nothing held');
 
+/** Nearly all sessions are here nearly always: they share it. */
+const ENTRIES: Phase = { phase: 'entries' };
+
 /**
- * One subscription of a feed: what comes next, step by step. {@link FeedReader} hands it to whoever carries the frames.
+ * One subscription of a feed: what comes next, step by step. There may be very many, idle most of the time: what it
+ * holds, and how many objects it is spread over, is bounded by the bench `memory`.
  */
 export class FeedSession<A extends object> {
   readonly #shared: FeedShared<A>;
@@ -64,53 +79,50 @@ export class FeedSession<A extends object> {
   readonly args: A;
   readonly subscriber: Subscriber;
   readonly closing: Closing = new Closing();
-  readonly #release: () => void;
-  readonly #controls: FeedControl['feed'][] = [];
-  #phase: Phase = { phase: 'entries' };
+  carrier: Carrier | undefined;
+  readonly #signal: AbortSignal;
+  readonly #onAbort: () => void;
+  /** Undefined where no control frames were asked for. */
+  readonly #controls: FeedControls | undefined;
+  #phase: Phase = ENTRIES;
   #gaps = 0;
   #streak = 0;
-  #lastToken = '';
-  #lastFrameAt = 0;
-  #cancelIdle: (() => void) | undefined;
 
-  /** Joins the tail of the topic. `onClose` is called once. */
+  /** Joins the tail of the topic. */
   constructor(
     shared: FeedShared<A>,
     delivery: Delivery<A>,
     scope: TokenScope,
     args: A,
     signal: AbortSignal,
-    onClose: () => void,
   ) {
     this.#shared = shared;
     this.delivery = delivery;
     this.#scope = scope;
     this.args = args;
-    const tails = tailsOf(shared.log);
-    const options: TailOptions = shared.options;
-    const control = shared.options.controlIdleMs !== undefined;
+    const { log, options } = shared;
+    const { clock, controlIdleMs } = options;
+    const tails = tailsOf(log);
+    const controls =
+      controlIdleMs === undefined ? undefined : new FeedControls(clock, controlIdleMs);
+    this.#controls = controls;
     this.subscriber = new Subscriber(
       tails.tail(scope.topic, options),
       tails.pages(options),
       options,
-      (state) => {
-        if (control) this.#noteOutage(state);
-      },
+      controls && ((state) => controls.noteOutage(state)),
     );
-    const close = (): void => this.close();
-    this.#release = () => {
-      signal.removeEventListener('abort', close);
-      onClose();
-    };
-    signal.addEventListener('abort', close);
+    this.#signal = signal;
+    this.#onAbort = () => this.close();
+    signal.addEventListener('abort', this.#onAbort);
     if (signal.aborted) this.close();
   }
 
-  /** Fixes the live position, then proves the token against ring or log. Called once, before {@link step}. */
+  /** Fixes the live position, then proves the token against ring or log. Called once, before {@link next}. */
   async start(start: FeedStart): Promise<void> {
     const subscriber = this.subscriber;
     if ((await untilClosed(subscriber.positioned(), this.closing)) === CLOSED) return;
-    const { from, controlIdleMs } = this.#shared.options;
+    const { from } = this.#shared.options;
     if (start.kind === 'gap') {
       this.#enterGap(start.refusal.reason, start.token);
     } else if (start.kind === 'resume' && start.fields.kind === 'snapshot') {
@@ -126,7 +138,7 @@ export class FeedSession<A extends object> {
       subscriber.startLive();
       this.#countResume('fresh');
     }
-    if (controlIdleMs !== undefined) this.#startControl(controlIdleMs);
+    if (this.#controls !== undefined) this.#startControl(this.#controls);
   }
 
   get meter(): Meter {
@@ -140,7 +152,7 @@ export class FeedSession<A extends object> {
 
   /** Whether something other than entries comes next: a control frame, a snapshot. */
   get hasDetour(): boolean {
-    return this.#controls.length > 0 || this.#phase.phase !== 'entries';
+    return this.#phase !== ENTRIES || this.#controls?.pending === true;
   }
 
   /** Notes that the log went on: gaps are no longer in a row. */
@@ -148,21 +160,41 @@ export class FeedSession<A extends object> {
     this.#gaps = 0;
   }
 
-  /** Leaves the topic and settles what {@link step} waits for. Idempotent. */
+  /** Leaves the topic and lets go of what {@link next} waits for. Idempotent. */
   close(): void {
     if (this.closing.closed) return;
     this.closing.close();
-    this.#cancelIdle?.();
+    this.#controls?.close();
     this.subscriber.close();
-    this.#release();
+    this.#signal.removeEventListener('abort', this.#onAbort);
+    this.#shared.release(this.#scope.topic);
+    this.carrier?.closed();
     // A snapshot under way is let go; a generator that is stuck in an await ends when that does.
     if (this.#phase.phase === 'snapshot')
       this.#phase.snapshot.values.return?.().then(ignore, ignore);
   }
 
-  /** Goes one step on; answers a frame where the step made one. Answers undefined at once when closed. */
-  async step(): Promise<FeedFrame | undefined> {
-    const control = this.#controls.shift();
+  /** Goes one step on, at once where that is possible. Answers a frame where the step made one. */
+  next(): MaybePromise<FeedFrame | undefined | typeof IDLE> {
+    if (this.hasDetour) return this.detour();
+    const taken = this.subscriber.take();
+    if (taken === undefined) {
+      this.#streak = 0;
+      if (this.subscriber.isWaiting()) return IDLE;
+      return untilClosed(this.subscriber.fetch(), this.closing).then(noFrame);
+    }
+    if (taken instanceof Gap) {
+      this.lose(taken);
+      return undefined;
+    }
+    return this.#isLongStreak()
+      ? new Promise(setImmediate).then(() => this.#frameOf(taken))
+      : this.#frameOf(taken);
+  }
+
+  /** Goes one step on, where {@link hasDetour}. */
+  async detour(): Promise<FeedFrame | undefined> {
+    const control = this.#controls?.take();
     if (control !== undefined) return this.#control(control);
     const phase = this.#phase;
     switch (phase.phase) {
@@ -171,32 +203,21 @@ export class FeedSession<A extends object> {
       case 'snapshot':
         return this.#nextOfSnapshot(phase);
       case 'entries':
-        return this.#nextEntry();
+        return undefined;
       default:
         return phase satisfies never;
     }
   }
 
-  async #nextEntry(): Promise<FeedFrame | undefined> {
-    const taken = this.subscriber.take();
-    if (taken === undefined) {
-      this.#streak = 0;
-      // A wait for the tail ends with the subscriber; one for the log takes as long as the log does.
-      if (this.subscriber.isWaiting()) await this.subscriber.wait();
-      else await untilClosed(this.subscriber.wait(), this.closing);
-      return undefined;
-    }
-    if (taken instanceof Gap) {
-      this.lose(taken);
-      return undefined;
-    }
-    if (this.#isLongStreak()) await new Promise(setImmediate);
-    const value = this.delivery.value(taken, this.args);
-    const ready = isPromise(value) ? await untilClosed(value, this.closing) : value;
-    this.progressed();
-    return ready === SKIPPED || ready === CLOSED
-      ? undefined
-      : { token: this.tokenOf(taken), value: ready };
+  #frameOf(slot: EntrySlot): MaybePromise<FeedFrame | undefined> {
+    const value = this.delivery.value(slot, this.args);
+    const ready = isPromise(value) ? untilClosed(value, this.closing) : value;
+    return chain(ready, (value) => {
+      this.progressed();
+      return value === SKIPPED || value === CLOSED
+        ? undefined
+        : { token: this.tokenOf(slot), value };
+    });
   }
 
   /** Counts what was ready at once: a long run of it would never let the process do anything else. */
@@ -250,12 +271,10 @@ export class FeedSession<A extends object> {
     if (this.#isLongStreak()) await new Promise(setImmediate);
     const { held, index } = phase;
     if (next.done === true) {
-      this.#phase = { phase: 'entries' };
+      this.#phase = ENTRIES;
       if (held !== NOTHING_HELD) return { token: this.#token('position', at, 0), value: held };
       // The client still holds the token that led here: a control frame replaces it.
-      return this.#shared.options.controlIdleMs === undefined
-        ? undefined
-        : this.#control('position');
+      return this.#controls && this.#control('position');
     }
     phase.held = next.value;
     if (held === NOTHING_HELD) return undefined;
@@ -292,48 +311,23 @@ export class FeedSession<A extends object> {
 
   /** Notes that a frame left, and with which token. */
   delivered(token: string): void {
-    this.#lastToken = token;
-    this.#lastFrameAt = this.#shared.options.clock.now();
+    this.#controls?.delivered(token);
   }
 
   #countResume(outcome: string): void {
     this.#shared.log.observer.meter.count('brokerfeed.feed.resumes', 1, { outcome });
   }
 
-  #startControl(idleMs: number): void {
-    // What the tail went through before this subscription stood is not its business; how it stands now is.
-    this.#controls.length = 0;
-    if (this.#phase.phase === 'entries') this.#controls.push('attached');
-    if (this.subscriber.inOutage) this.#controls.push('outage');
-    this.#watchIdle(idleMs);
-  }
-
-  /** Queues the news, or takes back the opposite that nobody has read yet: a log that comes and goes queues one frame. */
-  #noteOutage(state: 'outage' | 'live'): void {
-    const last = this.#controls.at(-1);
-    if (last === 'outage' || last === 'live') this.#controls.pop();
-    else this.#controls.push(state);
-  }
-
-  /** Refreshes the client's token while entries pass that it does not get. */
-  #watchIdle(idleMs: number): void {
-    const { clock } = this.#shared.options;
-    // Closed while it was started: nobody would cancel the timer any more.
+  #startControl(controls: FeedControls): void {
+    const attached = this.#phase === ENTRIES ? (['attached'] as const) : [];
+    const outage = this.subscriber.inOutage ? (['outage'] as const) : [];
+    controls.start(...attached, ...outage);
+    // Closed while it was started: nobody would end the watch any more.
     if (this.closing.closed) return;
-    this.#cancelIdle = clock.after(idleMs, () => {
-      const quiet = clock.now() - this.#lastFrameAt >= idleMs && !this.hasDetour;
-      if (quiet && this.#movedOn()) {
-        this.#controls.push('position');
-        this.subscriber.wake();
-      }
-      this.#watchIdle(idleMs);
-    });
-  }
-
-  /** Whether the client's token stands before the cursor. */
-  #movedOn(): boolean {
-    const held = parseToken(this.#lastToken);
-    return held === undefined || !samePosition(positionOf(held.fields), this.subscriber.cursor);
+    controls.watchIdle(
+      () => (this.hasDetour ? undefined : this.subscriber.cursor),
+      () => this.subscriber.wake(),
+    );
   }
 }
 
@@ -346,5 +340,7 @@ async function* snapshotValuesOf(
 ): AsyncGenerator<unknown, void, void> {
   yield* snapshotValues(await load());
 }
+
+function noFrame(): undefined {}
 
 function ignore(): void {}

@@ -2,7 +2,7 @@ import { checkTopic } from './append-check.ts';
 import type { Broker, BrokerLog } from './broker.ts';
 import { Delivery } from './delivery.ts';
 import { type FeedOptions, resolveFeedOptions } from './feed-options.ts';
-import { FeedReader } from './feed-reader.ts';
+import { type FeedReader, SessionReader } from './feed-reader.ts';
 import { FeedRefusal, toRefusal } from './feed-refusal.ts';
 import { FeedSession, type FeedShared, type FeedStart } from './feed-session.ts';
 import { refuseOption } from './option-check.ts';
@@ -20,13 +20,20 @@ export interface FeedRequest<A extends object> {
   readonly signal: AbortSignal;
 }
 
+/** What all subscriptions of one topic share. */
+interface SharedTopic<A extends object> {
+  readonly delivery: Delivery<A>;
+  /** That of all whose tokens are bound to no audience. */
+  readonly scope: TokenScope;
+}
+
 /**
  * Maps subscriptions onto topics of a log: tokens, replay, live entries, gaps and snapshots, whatever carries them to the
  * client.
  */
 export class Feed<A extends object = object> {
   readonly #shared: FeedShared<A>;
-  readonly #deliveries = new Map<string, Delivery<A>>();
+  readonly #topics = new Map<string, SharedTopic<A>>();
 
   /** Checks every option. Throws `OPTION_INVALID`; the sentence names the option. */
   constructor(source: Broker | BrokerLog, options: FeedOptions<A> = {}) {
@@ -34,29 +41,37 @@ export class Feed<A extends object = object> {
     const log = logOf(source);
     const signer = new TokenSigner(resolved.secrets, resolved.maxIdLength);
     if (!signer.signs) warnUnsigned(log);
-    this.#shared = { log, options: resolved, signer, snapshots: new SnapshotLoads() };
+    this.#shared = {
+      log,
+      options: resolved,
+      signer,
+      snapshots: new SnapshotLoads(),
+      release: (topic) => {
+        if (this.#topics.get(topic)?.delivery.release()) this.#topics.delete(topic);
+      },
+    };
   }
 
   /**
    * Opens a subscription: checks the token, fixes the live position and reads the first page. Rejects with a
    * {@link FeedRefusal}. Everything appended after it resolved will be read.
    */
-  async open(request: FeedRequest<A>): Promise<FeedReader<A>> {
+  async open(request: FeedRequest<A>): Promise<FeedReader> {
     const { args, signal } = request;
     const topic = topicOf(request.topic);
     const scope: TokenScope = { topic, audience: await this.#audience(args) };
     const start = this.#check(request.lastEventId, scope);
-    const delivery = this.#delivery(topic);
-    const session = new FeedSession(this.#shared, delivery, scope, args, signal, () => {
-      if (delivery.release()) this.#deliveries.delete(topic);
-    });
+    const shared = this.#topic(topic, scope);
+    shared.delivery.acquire();
+    const bound = scope.audience === undefined ? shared.scope : scope;
+    const session = new FeedSession(this.#shared, shared.delivery, bound, args, signal);
     try {
       await session.start(start);
     } catch (error) {
       session.close();
       throw toRefusal(error);
     }
-    return new FeedReader(session);
+    return new SessionReader(session);
   }
 
   async #audience(args: A): Promise<string | undefined> {
@@ -88,14 +103,14 @@ export class Feed<A extends object = object> {
     return { kind: 'gap', refusal, token: text };
   }
 
-  #delivery(topic: string): Delivery<A> {
-    let delivery = this.#deliveries.get(topic);
-    if (delivery === undefined) {
-      delivery = new Delivery(topic, this.#shared.options, this.#shared.log.observer);
-      this.#deliveries.set(topic, delivery);
+  #topic(topic: string, scope: TokenScope): SharedTopic<A> {
+    let shared = this.#topics.get(topic);
+    if (shared === undefined) {
+      const delivery = new Delivery(topic, this.#shared.options, this.#shared.log.observer);
+      shared = { delivery, scope };
+      this.#topics.set(topic, shared);
     }
-    delivery.acquire();
-    return delivery;
+    return shared;
   }
 }
 

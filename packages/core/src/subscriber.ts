@@ -15,9 +15,15 @@ export class Gap {
   }
 }
 
+/** Whoever reads what a subscriber takes. Its methods never throw. */
+export interface Wakeable {
+  /** There may be more to take, or a failure to be told. */
+  woken(): void;
+}
+
 type Place =
-  /** Reading the ring, from this seq. */
-  | { readonly at: 'ring'; seq: number }
+  /** Reading the ring. */
+  | { readonly at: 'ring' }
   /** Reading a page of the log, from this commit of it. */
   | { readonly at: 'page'; readonly commits: readonly CommitSlot[]; next: number }
   /** Neither has what comes next: the log must be asked. */
@@ -26,6 +32,11 @@ type Place =
   | { readonly at: 'tip' }
   | { readonly at: 'gap'; readonly loss: Loss };
 
+// Places that hold nothing of their own are one object for all.
+const IN_RING: Place = { at: 'ring' };
+const IN_LOG: Place = { at: 'log' };
+const AT_TIP: Place = { at: 'tip' };
+
 /**
  * One running subscription on a tail: a cursor, no queue. It reads the ring where that covers the cursor and pages of the
  * log where it does not; the hand-over between them is {@link Ring.seqAfter}, which proves that no commit lies between.
@@ -33,28 +44,27 @@ type Place =
 export class Subscriber implements TailMember {
   readonly #tail: Tail;
   readonly #pages: Pages;
-  readonly #topic: string;
-  readonly #onOutage: (state: 'outage' | 'live') => void;
+  readonly #onOutage: ((state: 'outage' | 'live') => void) | undefined;
   #ring!: Ring;
   #cursor!: Position;
-  #place: Place = { at: 'log' };
+  #place: Place = IN_LOG;
+  /** What comes next in the ring, while reading that. */
+  #seq = 0;
   /** What {@link take} is in the middle of. */
   #run: Run | undefined;
   #index = 0;
   #failure: { readonly error: unknown } | undefined;
-  #wakeUp: (() => void) | undefined;
-  /** Called at every wake-up, by whom pushes rather than waits. */
-  onWake: (() => void) | undefined;
+  /** Told of every wake-up. */
+  reader: Wakeable | undefined;
 
   constructor(
     tail: Tail,
     pages: Pages,
     options: TailOptions,
-    onOutage: (state: 'outage' | 'live') => void,
+    onOutage?: (state: 'outage' | 'live') => void,
   ) {
     this.#tail = tail;
     this.#pages = pages;
-    this.#topic = tail.topic;
     this.#onOutage = onOutage;
     tail.join(this, options);
   }
@@ -89,7 +99,8 @@ export class Subscriber implements TailMember {
     this.#cursor = position;
     this.#run = undefined;
     const seq = this.#ring.seqAfter(position);
-    this.#place = seq === undefined ? { at: 'log' } : { at: 'ring', seq };
+    this.#place = seq === undefined ? IN_LOG : IN_RING;
+    this.#seq = seq ?? 0;
   }
 
   /** Goes on from a position that somebody claims, once the ring or the log has proved it. Answers the loss if there is one. */
@@ -98,14 +109,14 @@ export class Subscriber implements TailMember {
       this.startAt(position);
       if (this.#place.at === 'ring') return undefined;
     }
-    const page = await this.#pages.read(this.#topic, position);
+    const page = await this.#pages.read(this.#tail.topic, position);
     if (page.verdict !== 'ok') return page.verdict;
     this.#cursor = page.from;
     this.#enterPage(page);
     return undefined;
   }
 
-  /** Takes the next entry, or undefined where {@link wait} must be asked first. */
+  /** Takes the next entry, or undefined where it {@link isWaiting} or {@link fetch} must be asked first. */
   take(): EntrySlot | Gap | undefined {
     if (this.#run === undefined) {
       const next = this.#next();
@@ -128,47 +139,37 @@ export class Subscriber implements TailMember {
     return next;
   }
 
-  /** Resolves when {@link take} is worth asking again. Rejects when the tail is over and all that it had was taken. */
-  async wait(): Promise<void> {
-    if (this.#place.at === 'log') {
-      const page = await this.#pages.read(this.#topic, this.#cursor);
-      if (page.verdict === 'ok') this.#enterPage(page);
-      // The cursor was good once; a log that ends before it was rolled back.
-      else this.#place = { at: 'gap', loss: page.verdict === 'ahead' ? 'forked' : page.verdict };
-      return;
-    }
-    if (this.#failure !== undefined) throw this.#failure.error;
-    await new Promise<void>((resolve) => {
-      this.#wakeUp = resolve;
-    });
-  }
-
-  /** Whether everything that the ring holds was taken. */
-  get isAtTip(): boolean {
-    return this.#place.at === 'ring' && this.#place.seq === this.#ring.end;
-  }
-
-  /** Whether {@link wait} would wait for the tail, which will call `onWake`; otherwise it has work to do. */
+  /** Whether all there is was taken: the tail will wake the reader. Otherwise {@link fetch} has work to do. */
   isWaiting(): boolean {
     return this.#place.at !== 'log' && this.#failure === undefined;
   }
 
-  /** Leaves the tail and settles a pending {@link wait}. Idempotent. */
+  /** Whether everything that the ring holds was taken. */
+  get isAtTip(): boolean {
+    return this.#place.at === 'ring' && this.#seq === this.#ring.end;
+  }
+
+  /** Asks the log for what comes next. Rejects when the tail is over and all that it had was taken. */
+  async fetch(): Promise<void> {
+    if (this.#place.at !== 'log') throw this.#failure?.error;
+    const page = await this.#pages.read(this.#tail.topic, this.#cursor);
+    if (page.verdict === 'ok') this.#enterPage(page);
+    // The cursor was good once; a log that ends before it was rolled back.
+    else this.#place = { at: 'gap', loss: page.verdict === 'ahead' ? 'forked' : page.verdict };
+  }
+
+  /** Leaves the tail. Idempotent. */
   close(): void {
     this.#tail.leave(this);
-    this.wake();
   }
 
   wake(): void {
     if (this.#place.at === 'tip') this.startAt(this.#cursor);
-    const wakeUp = this.#wakeUp;
-    this.#wakeUp = undefined;
-    wakeUp?.();
-    this.onWake?.();
+    this.reader?.woken();
   }
 
   outage(state: 'outage' | 'live'): void {
-    this.#onOutage(state);
+    this.#onOutage?.(state);
     this.wake();
   }
 
@@ -185,7 +186,7 @@ export class Subscriber implements TailMember {
     this.startAt(this.#cursor);
     // The log has nothing after the cursor, and the tail has not come so far yet (or is about to find out that the log
     // it follows is gone): asking the log again would answer the same.
-    if (this.#place.at === 'log') this.#place = { at: 'tip' };
+    if (this.#place.at === 'log') this.#place = AT_TIP;
   }
 
   #next(): Run | Gap | undefined {
@@ -193,15 +194,15 @@ export class Subscriber implements TailMember {
       const place = this.#place;
       switch (place.at) {
         case 'ring': {
-          if (place.seq === this.#ring.end) return undefined;
-          if (place.seq < this.#ring.start) {
+          if (this.#seq === this.#ring.end) return undefined;
+          if (this.#seq < this.#ring.start) {
             this.#lagged();
             break;
           }
-          const item = this.#ring.at(place.seq);
+          const item = this.#ring.at(this.#seq);
           if (item.kind === 'gap') return this.#gap(item.loss);
-          const run = this.#ring.run(place.seq);
-          place.seq += run.commits;
+          const run = this.#ring.run(this.#seq);
+          this.#seq += run.commits;
           return run;
         }
         case 'page': {
@@ -230,7 +231,7 @@ export class Subscriber implements TailMember {
   }
 
   #lagged(): void {
-    this.#place = { at: 'log' };
+    this.#place = IN_LOG;
     this.#tail.lagged();
   }
 }

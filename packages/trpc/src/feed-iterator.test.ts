@@ -1,14 +1,15 @@
-import { type FeedFrame, FeedRefusal } from '@brokerfeed/core';
+import { type FeedFrame, type FeedReader, FeedRefusal } from '@brokerfeed/core';
 import { tracked } from '@trpc/server';
 import { expect, test } from 'vitest';
 import { FeedError } from './feed-error.ts';
 import { FeedIterator } from './feed-iterator.ts';
 import { makeOffer, type PushOffer } from './push-offer.ts';
+import { turnstile } from './turnstile.ts';
 
 type Handed = FeedFrame | Error | undefined;
 
 /** A reader whose frames come when the test says so. */
-class HandReader {
+class HandReader implements FeedReader {
   closes = 0;
   readonly #frames: Handed[] = [];
   #wake: (() => void) | undefined;
@@ -174,6 +175,25 @@ test('next() waits no longer for a full connection than until the subscription e
   abort.abort();
   reader.close();
   await expect(pending).resolves.toEqual({ done: true, value: undefined });
+});
+
+/** Lets others through the turnstile until it lets nobody through any more in this turn. */
+function crowd(): void {
+  while (turnstile.pass() === undefined);
+}
+
+test('a frame waits for its turn', async () => {
+  const reader = new HandReader();
+  const iterator = new FeedIterator(reader);
+  let settled = false;
+  const pending = iterator.next().finally(() => {
+    settled = true;
+  });
+  crowd();
+  reader.hand({ token: 'a', value: 1 });
+  for (let turn = 0; turn < 20; turn += 1) await null;
+  expect(settled).toBe(false);
+  await expect(pending).resolves.toEqual({ done: false, value: tracked('a', 1) });
 });
 
 test('an offer is for the turn in which it was made', async () => {

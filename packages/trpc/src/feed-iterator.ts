@@ -1,4 +1,4 @@
-import type { FeedReader, PushTarget } from '@brokerfeed/core';
+import type { FeedFrame, FeedReader, PushTarget } from '@brokerfeed/core';
 import { isTrackedEnvelope, type TrackedEnvelope, tracked } from '@trpc/server';
 import { toFeedError } from './feed-error.ts';
 import { type PushOffer, type Serializer, takeOffer } from './push-offer.ts';
@@ -15,22 +15,23 @@ export interface PushTerms {
   readonly serializer: Serializer;
 }
 
-/** Whether values are pulled, may be pushed, or are pushed. */
+/** The connection that seems to be ours. */
+interface Gate extends PushTerms {
+  readonly connection: PushOffer;
+}
+
+/** Whether values are pulled, may be pushed, or are to be. */
 type Mode =
   | { readonly mode: 'pull'; readonly gate: Gate | undefined }
   /** Taken in the turn in which a connection said `started`; not yet by whom. */
   | { readonly mode: 'offered'; readonly gate: Gate }
   /** Taken by tRPC's own loop. The first value goes through it, and is watched: what becomes of it decides. */
   | { readonly mode: 'trial'; readonly gate: Gate; readonly passed: (() => boolean) | undefined }
-  | { readonly mode: 'push'; readonly gate: Gate }
   /** Pushed to a target that is known beforehand to get all that is answered here, once it says that it stands. */
   | { readonly mode: 'target'; readonly opened: Promise<PushTarget | undefined> };
 
-/** The connection that seems to be ours. */
-interface Gate {
-  readonly connection: PushOffer;
-  readonly terms: PushTerms;
-}
+/** One object for all who are pulled by whom we do not know, or pushed: there may be very many. */
+const PULL: Mode = { mode: 'pull', gate: undefined };
 
 /**
  * The one iteration of a feed, as tRPC takes it. Written by hand because a generator that waits for its next entry
@@ -44,9 +45,10 @@ export class FeedIterator<T>
     AsyncIterator<TrackedEnvelope<T>, undefined, unknown>,
     AsyncIterable<TrackedEnvelope<T>, undefined, unknown>
 {
-  readonly #reader: Pick<FeedReader, 'next' | 'push' | 'close'>;
-  readonly #terms: PushTerms | undefined;
-  #mode: Mode;
+  readonly #reader: FeedReader;
+  /** Until it is iterated. */
+  #terms: PushTerms | undefined;
+  #mode: Mode = PULL;
   #iterated = false;
   #ended = false;
 
@@ -54,15 +56,10 @@ export class FeedIterator<T>
    * Without `terms` the feed is always pulled. So is one whose `connection` is known already: it was opened inside the
    * wrapper that sends there.
    */
-  constructor(
-    reader: Pick<FeedReader, 'next' | 'push' | 'close'>,
-    terms?: PushTerms,
-    connection?: PushOffer,
-  ) {
+  constructor(reader: FeedReader, terms?: PushTerms, connection?: PushOffer) {
     this.#reader = reader;
     this.#terms = terms;
-    const gate = terms && connection && { connection, terms };
-    this.#mode = { mode: 'pull', gate };
+    if (terms && connection) this.#mode = { mode: 'pull', gate: gateOf(connection, terms) };
   }
 
   /** Answers the feed that a value is, if it is one as it was made: no proxy, no method put in the place of ours. */
@@ -87,8 +84,9 @@ export class FeedIterator<T>
     if (this.#mode.mode === 'target') return this;
     const connection = takeOffer();
     const terms = this.#terms;
+    this.#terms = undefined;
     if (connection === undefined || terms === undefined) return this;
-    const gate = { connection, terms };
+    const gate = gateOf(connection, terms);
     // tRPC's loop sets `onabort` before its first `next()`, and a wrapper iterates us in its own first `next()`: so a
     // handler that is there already tells that somebody stands between, whose values must not be bypassed.
     const mode = terms.signal.onabort === null ? 'offered' : 'pull';
@@ -109,31 +107,23 @@ export class FeedIterator<T>
   }
 
   /** Waits for the next frame. Calls that overlap are answered in order. Stays pending while frames are pushed. */
-  async next(): Promise<FeedResult<T>> {
-    // First, in the turn of the call: tRPC's loop asks again in the turn in which it has sent.
-    const mode = this.#judged();
-    try {
-      switch (mode.mode) {
-        case 'target': {
-          const target = await mode.opened;
-          this.#mode = { mode: 'pull', gate: undefined };
-          if (target === undefined) return await this.next();
-          await this.#reader.push(target);
-          return DONE;
-        }
-        case 'push':
-          await mode.gate.connection.push(this.#reader, mode.gate.terms.serializer);
-          return DONE;
-        case 'pull':
-        case 'offered':
-        case 'trial':
-          return await this.#pull(mode.gate);
-        default:
-          return mode satisfies never;
+  next(): Promise<FeedResult<T>> {
+    const mode = this.#mode;
+    switch (mode.mode) {
+      case 'target':
+        return this.#pushOrPull(mode.opened);
+      case 'trial': {
+        // In the turn of the call: tRPC's loop asks again in the turn in which it has sent.
+        const passed = mode.passed?.();
+        if (passed === true) return this.#push(mode.gate);
+        if (passed === false) this.#mode = { mode: 'pull', gate: mode.gate };
+        return this.#pull(mode.gate);
       }
-    } catch (error) {
-      this.#end();
-      throw toFeedError(error);
+      case 'pull':
+      case 'offered':
+        return this.#pull(mode.gate);
+      default:
+        return mode satisfies never;
     }
   }
 
@@ -149,20 +139,42 @@ export class FeedIterator<T>
     return Promise.reject(error);
   }
 
-  /** Ends a trial whose value has been sent, one way or the other. */
-  #judged(): Mode {
-    const mode = this.#mode;
-    if (mode.mode === 'trial' && mode.passed !== undefined) {
-      this.#mode = { mode: mode.passed() ? 'push' : 'pull', gate: mode.gate };
-    }
-    return this.#mode;
+  async #pushOrPull(opened: Promise<PushTarget | undefined>): Promise<FeedResult<T>> {
+    const target = await opened;
+    this.#mode = PULL;
+    return target === undefined ? this.next() : this.#untilEnd(this.#reader.push(target));
   }
 
-  async #pull(gate: Gate | undefined): Promise<FeedResult<T>> {
-    if (gate?.connection.isFull()) await whenWritable(gate);
-    const frame = this.#ended ? undefined : await this.#reader.next();
-    const turn = frame === undefined ? undefined : turnstile.pass();
-    if (turn !== undefined) await turn;
+  #push({ connection, serializer }: Gate): Promise<FeedResult<T>> {
+    this.#mode = PULL;
+    return this.#untilEnd(connection.push(this.#reader, serializer));
+  }
+
+  #untilEnd(pushed: Promise<void>): Promise<FeedResult<T>> {
+    return pushed.then(
+      () => DONE,
+      (error) => this.#fail(error),
+    );
+  }
+
+  // No async function here, nor in what it calls: while a subscription waits, its frame would weigh more than all the rest.
+  #pull(gate: Gate | undefined): Promise<FeedResult<T>> {
+    if (gate?.connection.isFull()) return whenWritable(gate).then(() => this.#read());
+    return this.#read();
+  }
+
+  #read(): Promise<FeedResult<T>> {
+    if (this.#ended) return Promise.resolve(DONE);
+    return this.#reader.next().then(
+      (frame) => {
+        const turn = frame === undefined ? undefined : turnstile.pass();
+        return turn === undefined ? this.#result(frame) : turn.then(() => this.#result(frame));
+      },
+      (error) => this.#fail(error),
+    );
+  }
+
+  #result(frame: FeedFrame | undefined): FeedResult<T> {
     // A frame that came in the turn of `return()` is not the consumer's any more.
     if (frame === undefined || this.#ended) {
       this.#end();
@@ -172,10 +184,15 @@ export class FeedIterator<T>
     const value = tracked(frame.token, bare(frame.value) as T);
     const mode = this.#mode;
     if (mode.mode === 'trial') {
-      const { connection, terms } = mode.gate;
-      this.#mode = { ...mode, passed: connection.watch(value, terms.serializer) };
+      const { connection, serializer } = mode.gate;
+      this.#mode = { ...mode, passed: connection.watch(value, serializer) };
     }
     return { done: false, value };
+  }
+
+  #fail(error: unknown): never {
+    this.#end();
+    throw toFeedError(error);
   }
 
   #end(): void {
@@ -184,8 +201,13 @@ export class FeedIterator<T>
   }
 }
 
+// Not by a spread: that gives every object a hidden class of its own, which weighs four times as much as the object.
+function gateOf(connection: PushOffer, { signal, serializer }: PushTerms): Gate {
+  return { connection, signal, serializer };
+}
+
 /** Waits until a connection has drained, but no longer than until the subscription ends. */
-function whenWritable({ connection, terms: { signal } }: Gate): Promise<void> {
+function whenWritable({ connection, signal }: Gate): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       signal.removeEventListener('abort', done);

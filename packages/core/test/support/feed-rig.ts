@@ -21,7 +21,7 @@ export function settled(): Promise<void> {
 type RigOptions<A extends object> = FeedOptions<A> & { readonly broker?: MemoryBrokerOptions };
 
 interface Subscription<A extends object> {
-  readonly reader: FeedReader<A>;
+  readonly reader: FeedReader;
   readonly abort: AbortController;
   /** Reads so many frames. */
   take(count: number): Promise<readonly FeedFrame[]>;

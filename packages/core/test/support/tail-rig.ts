@@ -43,12 +43,20 @@ export class TailRig {
   }
 }
 
+/** Waits until there may be more to take. */
+export function ready(subscriber: Subscriber): Promise<void> {
+  if (!subscriber.isWaiting()) return subscriber.fetch();
+  return new Promise((resolve) => {
+    subscriber.reader = { woken: resolve };
+  });
+}
+
 /** Takes so many items: values, or `gap` and its reason. */
 export async function take(subscriber: Subscriber, count: number): Promise<string[]> {
   const taken: string[] = [];
   while (taken.length < count) {
     const next = subscriber.take();
-    if (next === undefined) await subscriber.wait();
+    if (next === undefined) await ready(subscriber);
     else taken.push(next instanceof Gap ? `gap ${next.loss}` : next.value);
   }
   return taken;

@@ -5,6 +5,20 @@ import type { FeedConnection } from './feed-connection.ts';
 import { FrameTrial } from './frame-trial.ts';
 import { dataText, wsEncoder } from './ws-encoder.ts';
 
+/** Texts that start the frames of a request, kept at most. */
+const MAX_PREFIXES = 1024;
+
+const prefixes = new Map<string, string>();
+
+/** Answers one and the same text for all connections: a lookup by it compares no characters then. */
+function shared(prefix: string): string {
+  const known = prefixes.get(prefix);
+  if (known !== undefined) return known;
+  if (prefixes.size >= MAX_PREFIXES) prefixes.clear();
+  prefixes.set(prefix, prefix);
+  return prefix;
+}
+
 /** The subscription that has just started on a connection. */
 export class WsOffer implements PushOffer {
   readonly #connection: FeedConnection;
@@ -12,7 +26,7 @@ export class WsOffer implements PushOffer {
 
   constructor(connection: FeedConnection, prefix: string) {
     this.#connection = connection;
-    this.#prefix = prefix;
+    this.#prefix = shared(prefix);
   }
 
   push(reader: Pick<FeedReader, 'push'>, serializer: Serializer): Promise<void> {
