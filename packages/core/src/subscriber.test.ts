@@ -227,6 +227,35 @@ describe('where a reader begins', () => {
     expect(await take(first, 3)).toEqual([0, 1, 2]);
   });
 
+  test('at the end of a log that goes on by more than the ring holds before that is known', async () => {
+    const rig = new Rig(1);
+    await rig.live();
+    const subscriber = await rig.subscriber();
+    const asked = rig.log.pages + 1;
+    rig.log.afterPage = async (call) => {
+      if (call !== asked) return;
+      await rig.append(1, 1, 1);
+      await settled();
+    };
+    expect(await subscriber.resume('earliest')).toBeUndefined();
+    expect(await take(subscriber, 3)).toEqual([0, 1, 2]);
+  });
+
+  test('at the end of a log that is replaced before that is known', async () => {
+    const rig = new Rig(1);
+    await rig.live();
+    const subscriber = await rig.subscriber();
+    const asked = rig.log.pages + 1;
+    rig.log.afterPage = async (call) => {
+      if (call !== asked) return;
+      rig.store.drop(TOPIC);
+      await rig.append(1, 1, 1);
+      await settled();
+    };
+    expect(await subscriber.resume('earliest')).toBeUndefined();
+    expect(await take(subscriber, 1)).toEqual(['gap epoch']);
+  });
+
   test.each<[string, (position: Position) => Position, string]>([
     ['another epoch', (at) => ({ ...at, epoch: 'AAAAAAAAAAAA' }), 'epoch'],
     ['another id', (at) => ({ ...at, id: '77' }), 'forked'],

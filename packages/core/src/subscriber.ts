@@ -109,10 +109,11 @@ export class Subscriber implements TailMember {
       this.startAt(position);
       if (this.#place.at === 'ring') return undefined;
     }
+    const { end } = this.#ring;
     const page = await this.#pages.read(this.#tail.topic, position);
     if (page.verdict !== 'ok') return page.verdict;
     this.#cursor = page.from;
-    this.#enterPage(page);
+    this.#enterPage(page, end);
     return undefined;
   }
 
@@ -152,8 +153,9 @@ export class Subscriber implements TailMember {
   /** Asks the log for what comes next. Rejects when the tail is over and all that it had was taken. */
   async fetch(): Promise<void> {
     if (this.#place.at !== 'log') throw this.#failure?.error;
+    const { end } = this.#ring;
     const page = await this.#pages.read(this.#tail.topic, this.#cursor);
-    if (page.verdict === 'ok') this.#enterPage(page);
+    if (page.verdict === 'ok') this.#enterPage(page, end);
     // The cursor was good once; a log that ends before it was rolled back.
     else this.#place = { at: 'gap', loss: page.verdict === 'ahead' ? 'forked' : page.verdict };
   }
@@ -178,15 +180,23 @@ export class Subscriber implements TailMember {
     this.wake();
   }
 
-  #enterPage(page: SlotPage & { verdict: 'ok' }): void {
+  /** `end` is where the ring ended when the page was asked for. */
+  #enterPage(page: SlotPage & { verdict: 'ok' }, end: number): void {
     if (page.commits.length > 0) {
       this.#place = { at: 'page', commits: page.commits, next: 0 };
       return;
     }
     this.startAt(this.#cursor);
-    // The log has nothing after the cursor, and the tail has not come so far yet (or is about to find out that the log
+    // The log had nothing after the cursor, and the tail has not come so far yet (or is about to find out that the log
     // it follows is gone): asking the log again would answer the same.
-    if (this.#place.at === 'log') this.#place = AT_TIP;
+    if (this.#place.at === 'log' && !this.#isPassed(end)) this.#place = AT_TIP;
+  }
+
+  /** Whether the tail may have read on from the cursor, by more than the ring holds, since the log was asked. */
+  #isPassed(end: number): boolean {
+    const { epoch, ordinal } = this.#ring.tip;
+    if (epoch !== this.#cursor.epoch) return this.#ring.end !== end;
+    return ordinal > this.#cursor.ordinal;
   }
 
   #next(): Run | Gap | undefined {
