@@ -1,13 +1,12 @@
 import { checkAppend } from '@brokerfeed/core';
 import { expect, test } from 'vitest';
-import { headersText, readEntries, readMark, valueFields } from './commit-codec.ts';
+import { commitFields, readEntries, readMark, readNotice } from './commit-codec.ts';
 
 const MARK = ['o', '7', 'p', '1-0', 'e', 'AAAAAAAAAAAA'];
 
 function roundTrip(values: readonly string[], headers: Record<string, string> = {}) {
   const write = checkAppend('t', values, { headers });
-  const text = headersText(write);
-  return readEntries([...MARK, ...(text === '' ? [] : ['h', text]), ...valueFields(write)]);
+  return readEntries([...MARK, ...commitFields(write)]);
 }
 
 test('values and headers come back as they were', () => {
@@ -52,3 +51,27 @@ test('a bare XADD is its v fields, or the object of all its fields', () => {
 test.each(['', 'x', '[]', 'null', '{"a":1}', '"a"'])('headers %j of a bare XADD are none', (h) => {
   expect(readEntries(['v', 'a', 'h', h])).toEqual([{ value: 'a', headers: {} }]);
 });
+
+const PLACE = '1-0 7 0-5 AAAAAAAAAAAA';
+
+test('a notice has the place of the commit, and its entries or none', () => {
+  const place = { id: '1-0', ordinal: 7, previousId: '0-5', epoch: 'AAAAAAAAAAAA' };
+  const plain = (value: string) => ({ value, headers: {} });
+  expect(readNotice(`v ${PLACE}\n`)).toEqual({ ...place, entries: [plain('')] });
+  expect(readNotice(`v ${PLACE}\na\nb`)).toEqual({ ...place, entries: [plain('a\nb')] });
+  expect(readNotice(`f ${PLACE}\n["v","a","v","b"]`)?.entries).toEqual(['a', 'b'].map(plain));
+  expect(readNotice(`f ${PLACE}\n["h","{\\"k\\":\\"x\\"}","j","[\\"a\\"]"]`)?.entries).toEqual([
+    { value: 'a', headers: { k: 'x' } },
+  ]);
+  expect(readNotice(`n ${PLACE}`)).toEqual({ ...place, entries: undefined });
+});
+
+test.each(['', 'v', 'hello', `x ${PLACE}\na`, 'v 1-0 x 0-5 A\na', `v  ${PLACE}\na`, `\n${PLACE}`])(
+  'the text %j announces nothing',
+  (text) => expect(readNotice(text)).toBeUndefined(),
+);
+
+test.each(['', '{}', '[1]', '["h","x"]', '[', '["v"]'])(
+  'fields that no append announced, such as %j, leave the entries to the log',
+  (json) => expect(readNotice(`f ${PLACE}\n${json}`)?.entries).toBeUndefined(),
+);

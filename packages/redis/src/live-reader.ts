@@ -1,240 +1,278 @@
-import type { BrokerError, Position } from '@brokerfeed/core';
+import { BrokerError, type Position } from '@brokerfeed/core';
 import type { Commands } from './commands.ts';
-import type { StreamEntry } from './commit-codec.ts';
-import { type Connection, connect } from './connection.ts';
+import { type CommitNotice, readNotice } from './commit-codec.ts';
+import type { Connection } from './connection.ts';
 import type { ResolvedOptions } from './options.ts';
-import { toBrokerError } from './redis-error.ts';
-import { compareIds } from './stream-id.ts';
-import { TIPS } from './tips-script.ts';
-import { Wake } from './wake.ts';
+import { outcomeOf, toBrokerError } from './redis-error.ts';
+import type { Server, Servers } from './servers.ts';
+import { TopicChecks } from './topic-checks.ts';
 
 /** Hears of one topic. Its methods never throw. */
 export interface WatchEvents {
-  /** What Redis holds after `after`, in order. Moves `after`, or ends the watch. */
-  entries(entries: readonly StreamEntry[]): void;
-  /**
-   * Nothing was heard for about `blockMs`, and the topic does not end where it was read to: XREAD does not tell a quiet
-   * topic from one that is gone.
-   */
+  /** What was announced in one turn, in order; undefined for something that is no notice. */
+  announced(announcements: readonly (CommitNotice | undefined)[]): void;
+  /** The topic does not end where it was read to, and nobody has announced that. */
   moved(): void;
   /** The watch is over. */
   broken(error: BrokerError): void;
 }
 
+/** Hears one channel. Its methods never throw. */
+export interface Ear {
+  heard(text: string): void;
+  /** It hears no more. */
+  broken(error: BrokerError): void;
+}
+
 /** One reading of one topic. */
 export interface Watch {
-  /** The id after which it reads on. */
-  after: string;
+  /** Where it has read to, while it waits for more; undefined while the log is asked. */
+  at: Position | undefined;
   /** Stops it; no event comes after. */
   end(): void;
 }
 
-interface Place extends Watch {
+/** A watch, as those see it who look after it. */
+export interface Place extends Watch {
   readonly key: string;
-  readonly epoch: string;
   readonly events: WatchEvents;
+  /** When the topic was last heard of, or asked after with the same effect. */
+  heardAt: number;
+  /** When it was last known that what was read is what the log holds. */
   provedAt: number;
+  /** Until when it is asked after often: somebody writes to it and does not announce it. */
+  hastyUntil: number;
 }
 
-const MAX_COUNT = 512;
-const REPLY_BYTES = 1024 * 1024;
-/** A reader outlives its last topic by this: one that is asked after by the page script comes back in a moment. */
+interface Channel {
+  phase: 'joining' | 'joined';
+  /** Settles when the server has confirmed the subscription, or will not. */
+  readonly joined: Promise<void>;
+  settle(error?: BrokerError): void;
+  readonly key: string;
+  readonly places: Set<Place>;
+  /** Those that take what is said as it is. */
+  readonly ears: Set<Ear>;
+  /** What was announced in this turn. */
+  arrived: (CommitNotice | undefined)[];
+}
+
+/** A reader outlives its last topic by this: the next may come in a moment. */
 const LINGER_MS = 1_000;
 
-/**
- * One connection with a blocking XREAD over the topics watched on it. A topic that joins is read at once: CLIENT UNBLOCK
- * ends the XREAD under way. One that leaves is not worth that, apart from the last; what is still read for it is dropped.
- */
+const SETTLED: Promise<void> = Promise.resolve();
+
+/** One connection to one server, subscribed to the channels of the topics that are read live there. */
 export class LiveReader {
+  readonly server: Server;
   readonly #options: ResolvedOptions;
-  readonly #commands: Commands;
-  readonly #onEnd: (reader: LiveReader) => void;
-  readonly #topics = new Map<string, Set<Place>>();
+  readonly #servers: Servers;
+  readonly #onEnd: (error: BrokerError) => void;
+  readonly #channels = new Map<string, Channel>();
   readonly #abort = new AbortController();
+  readonly #checks: TopicChecks;
   readonly #done: Promise<void>;
-  #wake: Wake | undefined;
-  #joined: ((joined: boolean) => void) | undefined;
-  /** Commits of each topic asked for at a time, so that a reply stays near `REPLY_BYTES`. */
-  #count = 64;
+  #arrivals: Channel[] = [];
+  #connection: Connection | undefined;
+  #cancelLinger: (() => void) | undefined;
+  #movedAway = 0;
 
   /** Connects. `onEnd` is called once, when it takes no more topics. */
-  constructor(options: ResolvedOptions, commands: Commands, onEnd: (reader: LiveReader) => void) {
+  constructor(
+    server: Server,
+    options: ResolvedOptions,
+    servers: Servers,
+    commands: Commands,
+    onEnd: (error: BrokerError) => void,
+  ) {
+    this.server = server;
     this.#options = options;
-    this.#commands = commands;
+    this.#servers = servers;
     this.#onEnd = onEnd;
+    this.#checks = new TopicChecks(options, servers, commands, {
+      places: () => this.#places(),
+      topics: () => this.#channels.size,
+      ping: async () => this.#connection?.redis.ping(),
+      serverId: () => this.#connection?.serverId,
+      fail: (error) => this.#fail(error),
+      signal: this.#abort.signal,
+    });
     this.#done = this.#run();
   }
 
-  /** How many topics it reads. */
-  get topics(): number {
-    return this.#topics.size;
-  }
-
-  reads(key: string): boolean {
-    return this.#topics.has(key);
-  }
-
-  /** Reads a topic from a position on. */
-  watch(key: string, from: Position, events: WatchEvents): Watch {
-    const places = this.#topics.get(key) ?? new Set<Place>();
-    this.#topics.set(key, places);
-    const end = (): void => {
-      places.delete(place);
-      if (places.size > 0 || this.#topics.get(key) !== places) return;
-      this.#topics.delete(key);
-      if (this.#topics.size === 0) this.#wake?.now();
-    };
-    const { epoch, id: after } = from;
-    const place: Place = { key, epoch, after, end, events, provedAt: this.#options.clock.now() };
-    places.add(place);
-    this.#joined?.(true);
-    this.#wake?.now();
+  /** Reads a topic live. Resolves when whatever is announced from then on will be heard; rejects where that cannot be. */
+  async watch(key: string, events: WatchEvents): Promise<Watch> {
+    const channel = this.#channels.get(key) ?? this.#join(key);
+    const now = this.#options.clock.now();
+    const end = (): void => this.#leave(channel, place);
+    const times = { heardAt: now, provedAt: now, hastyUntil: 0 };
+    const place: Place = { key, events, at: undefined, end, ...times };
+    channel.places.add(place);
+    await channel.joined;
     return place;
+  }
+
+  /** Hears a channel. Resolves, with what ends it, when whatever is said from then on will be heard. */
+  async listen(name: string, ear: Ear): Promise<() => void> {
+    const channel = this.#channels.get(name) ?? this.#join(name);
+    channel.ears.add(ear);
+    await channel.joined;
+    return () => {
+      if (channel.ears.delete(ear)) this.#leaveWhenEmpty(channel);
+    };
   }
 
   /** Ends every watch with an error, and the connection. */
   close(error: BrokerError): Promise<void> {
-    this.#abort.abort(error);
+    this.#fail(error);
     return this.#done;
   }
 
   async #run(): Promise<void> {
-    const { client, blockMs, replyTimeoutMs } = this.#options;
+    const { replyTimeoutMs: silenceMs } = this.#options;
     const { signal } = this.#abort;
     let connection: Connection | undefined;
-    const disconnect = (): void => {
-      this.#joined?.(false);
-      void connection?.close();
-    };
-    signal.addEventListener('abort', disconnect);
     try {
-      const silenceMs = blockMs + replyTimeoutMs;
-      connection = await connect(client, { name: 'brokerfeed-reader', silenceMs, signal });
-      while (!signal.aborted && (this.#topics.size > 0 || (await this.#someoneJoins()))) {
-        await this.#poll(connection);
-      }
-      this.#end(signal.reason);
+      connection = await this.server.connect({ name: 'brokerfeed-reader', silenceMs, signal });
+      const { redis } = connection;
+      const ended = new Promise<void>((resolve) => {
+        redis.once('end', resolve);
+        signal.addEventListener('abort', () => resolve(), { once: true });
+        if (signal.aborted || redis.status === 'end') resolve();
+      });
+      redis.on('smessage', (key, text) => this.#hear(key, text));
+      redis.on('moved', () => this.#unsubscribed());
+      this.#connection = connection;
+      for (const channel of this.#channels.values()) void this.#subscribe(connection, channel);
+      this.#lingerWhenEmpty();
+      void this.#checks.run();
+      await ended;
+      this.#end(signal.aborted ? signal.reason : unavailable('the connection was lost'));
     } catch (error) {
+      if (!signal.aborted) this.#servers.heard(error, this.server);
       this.#end(signal.aborted ? signal.reason : toBrokerError(error, 'a live read'));
     } finally {
-      signal.removeEventListener('abort', disconnect);
       await connection?.close();
     }
   }
 
-  async #poll({ redis, clientId, serverId }: Connection): Promise<void> {
-    const keys: string[] = [];
-    const ids: string[] = [];
-    for (const [key, places] of this.#topics) {
-      keys.push(key);
-      ids.push(lowest(places));
-    }
-    const wake = new Wake(this.#commands, this.#options, clientId, serverId);
-    this.#wake = wake;
-    try {
-      const { blockMs } = this.#options;
-      const reply = await redis.call(
-        'XREAD',
-        'COUNT',
-        this.#count,
-        'BLOCK',
-        blockMs,
-        'STREAMS',
-        ...keys,
-        ...ids,
-      );
-      // Typed unknown by ioredis: RESP2's reply of XREAD, or nothing after a full block or an UNBLOCK.
-      this.#deliver((reply ?? []) as readonly (readonly [key: string, entries: StreamEntry[]])[]);
-    } finally {
-      this.#wake = undefined;
-      wake.end();
-    }
+  #join(key: string): Channel {
+    let settle: Channel['settle'] = () => {};
+    const joined = new Promise<void>((resolve, reject) => {
+      settle = (error) => (error === undefined ? resolve() : reject(error));
+    });
+    const channel: Channel = {
+      key,
+      phase: 'joining',
+      joined,
+      settle,
+      places: new Set(),
+      ears: new Set(),
+      arrived: [],
+    };
+    this.#channels.set(key, channel);
+    this.#cancelLinger?.();
+    if (this.#connection !== undefined) void this.#subscribe(this.#connection, channel);
+    return channel;
   }
 
-  #deliver(reply: readonly (readonly [key: string, entries: readonly StreamEntry[]])[]): void {
-    const now = this.#options.clock.now();
-    let bytes = 0;
-    for (const [key, entries] of reply) {
-      bytes += sizeOf(entries);
-      for (const place of [...(this.#topics.get(key) ?? [])]) {
-        const fresh = entriesAfter(entries, place.after);
-        if (fresh.length === 0) continue;
-        place.provedAt = now;
-        place.events.entries(fresh);
-      }
-    }
-    this.#count =
-      bytes > REPLY_BYTES ? Math.ceil(this.#count / 2) : Math.min(this.#count * 2, MAX_COUNT);
-    // Somewhat less than a block: a topic on a quiet reader is asked after on each empty poll.
-    const quietMs = this.#options.blockMs * 0.9;
-    const quiet = this.#places().filter((place) => now - place.provedAt >= quietMs);
-    for (const place of quiet) place.provedAt = now;
-    if (quiet.length > 0) void this.#askAfter(quiet);
-  }
-
-  /** Asks after quiet topics, all with one command. */
-  async #askAfter(places: readonly Place[]): Promise<void> {
-    const asked = places.map(({ epoch, after }) => [epoch, after] as const);
+  async #subscribe({ redis }: Connection, channel: Channel): Promise<void> {
     try {
-      const keys = places.map(({ key }) => key);
-      const reply = await this.#commands.run((redis) => TIPS.call(redis, keys, asked.flat()), {
-        doing: 'a check of quiet topics',
-        repeatable: true,
-        signal: this.#abort.signal,
-      });
-      // Typed unknown by ioredis: what the script returns.
-      for (const index of reply as number[]) {
-        const place = places[index - 1];
-        // What was read meanwhile is stronger than this answer.
-        if (place === undefined || place.after !== asked[index - 1]?.[1]) continue;
-        if (this.#topics.get(place.key)?.has(place)) place.events.moved();
-      }
+      await redis.ssubscribe(channel.key);
+      channel.phase = 'joined';
+      channel.settle();
     } catch (error) {
-      // The live read itself stands, and asks again; when it breaks, it says so.
-      this.#options.observer.logger.debug({ err: error }, 'redis.check');
+      this.#servers.heard(error, this.server);
+      if (outcomeOf(error) === 'redirected') this.#movedAway -= 1;
+      if (this.#channels.get(channel.key) === channel) this.#channels.delete(channel.key);
+      channel.settle(toBrokerError(error, 'a live read'));
+      this.#lingerWhenEmpty();
     }
   }
 
-  #someoneJoins(): Promise<boolean> {
-    return new Promise((resolve) => {
-      const cancel = this.#options.clock.after(LINGER_MS, () => this.#joined?.(false));
-      this.#joined = (joined) => {
-        this.#joined = undefined;
-        cancel();
-        resolve(joined);
-      };
+  /**
+   * The server has ended a subscription, since a cluster moved its slot: which, ioredis does not say, so all are looked for
+   * anew. It says the same of a subscription that is refused with MOVED, and that is told already.
+   */
+  #unsubscribed(): void {
+    this.#movedAway += 1;
+    setImmediate(() => {
+      if (this.#movedAway > 0) this.#fail(unavailable('its topics have moved to another server'));
     });
   }
 
+  #leave(channel: Channel, place: Place): void {
+    if (channel.places.delete(place)) this.#leaveWhenEmpty(channel);
+  }
+
+  #leaveWhenEmpty(channel: Channel): void {
+    const { key, places, ears } = channel;
+    if (places.size > 0 || ears.size > 0 || this.#channels.get(key) !== channel) return;
+    this.#channels.delete(key);
+    // Where the connection breaks instead, nothing is subscribed either.
+    this.#connection?.redis.sunsubscribe(key).catch(() => {});
+    this.#lingerWhenEmpty();
+  }
+
+  /** Hands over what came in one turn at once: a piece of the socket's stream holds many notices. */
+  #hear(key: string, text: string): void {
+    const channel = this.#channels.get(key);
+    if (channel === undefined) return;
+    if (channel.ears.size > 0) for (const ear of channel.ears) ear.heard(text);
+    if (channel.places.size === 0) return;
+    // A promise's job: queueMicrotask also makes an async resource, which costs more than all the rest of this.
+    if (this.#arrivals.length === 0) void SETTLED.then(this.#handOver);
+    if (channel.arrived.length === 0) this.#arrivals.push(channel);
+    channel.arrived.push(readNotice(text));
+  }
+
+  readonly #handOver = (): void => {
+    const now = this.#options.clock.now();
+    const arrivals = this.#arrivals;
+    this.#arrivals = [];
+    for (const channel of arrivals) {
+      const { arrived } = channel;
+      channel.arrived = [];
+      for (const place of channel.places) {
+        place.heardAt = place.provedAt = now;
+        place.events.announced(arrived);
+      }
+    }
+  };
+
+  #lingerWhenEmpty(): void {
+    if (this.#channels.size > 0) return;
+    this.#cancelLinger?.();
+    this.#cancelLinger = this.#options.clock.after(LINGER_MS, () => {
+      if (this.#channels.size === 0) this.#fail(unavailable('it has no topics'));
+    });
+  }
+
+  #fail(error: BrokerError): void {
+    this.#abort.abort(error);
+    this.#end(this.#abort.signal.reason);
+  }
+
   #end(error: BrokerError): void {
-    this.#onEnd(this);
-    const places = this.#places();
-    this.#topics.clear();
-    for (const place of places) place.events.broken(error);
+    this.#abort.abort(error);
+    this.#cancelLinger?.();
+    this.#onEnd(error);
+    const channels = [...this.#channels.values()];
+    this.#channels.clear();
+    for (const { phase, settle, places, ears } of channels) {
+      if (phase === 'joining') settle(error);
+      else {
+        for (const place of [...places]) place.events.broken(error);
+        for (const ear of [...ears]) ear.broken(error);
+      }
+    }
   }
 
-  #places(): Place[] {
-    return [...this.#topics.values()].flatMap((places) => [...places]);
+  *#places(): Iterable<Place> {
+    for (const { phase, places } of this.#channels.values()) if (phase === 'joined') yield* places;
   }
 }
 
-function lowest(places: ReadonlySet<Place>): string {
-  let lowest: string | undefined;
-  for (const { after } of places) {
-    if (lowest === undefined || compareIds(after, lowest) < 0) lowest = after;
-  }
-  return lowest as string;
-}
-
-/** Whoever joined while the XREAD was under way may stand further on than it read. */
-function entriesAfter(entries: readonly StreamEntry[], after: string): readonly StreamEntry[] {
-  const [first] = entries;
-  if (first !== undefined && compareIds(first[0], after) > 0) return entries;
-  return entries.filter(([id]) => compareIds(id, after) > 0);
-}
-
-function sizeOf(entries: readonly StreamEntry[]): number {
-  let bytes = 0;
-  for (const [, fields] of entries) for (const text of fields) bytes += text.length;
-  return bytes;
+function unavailable(why: string): BrokerError {
+  return new BrokerError('UNAVAILABLE', `a live read failed: ${why}`);
 }

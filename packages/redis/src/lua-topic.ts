@@ -15,6 +15,17 @@ export const LUA_TOPIC = `
 local function facts(key)
   local reply = redis.pcall('XINFO', 'STREAM', key)
   if reply.err then return nil, reply end
+  -- Where Redis 7 has them: a loop over all costs an append a tenth of its time.
+  if reply[7] == 'last-generated-id' and reply[9] == 'max-deleted-entry-id' and reply[11] == 'entries-added' and reply[17] == 'first-entry' and reply[19] == 'last-entry' then
+    return {
+      ['length'] = reply[2],
+      ['last-generated-id'] = reply[8],
+      ['max-deleted-entry-id'] = reply[10],
+      ['entries-added'] = reply[12],
+      ['first-entry'] = reply[18],
+      ['last-entry'] = reply[20],
+    }
+  end
   local stream = {}
   for i = 1, #reply, 2 do stream[reply[i]] = reply[i + 1] end
   return stream

@@ -7,8 +7,9 @@ import { LUA_TOPIC } from './lua-topic.ts';
  * most bytes of them (one commit is always given), and for `at` the position's epoch, id and ordinal.
  *
  * Answers: verdict; epoch; ordinal and id of the first bound, the id empty where it is unknown, and then the id of the
- * first retained commit; ordinal and id of the last bound; ordinal and id read from; whether the end was reached; the commits
- * as one JSON text, which costs Redis less to make, and us a third to read, of what a nested reply does.
+ * first retained commit; ordinal and id of the last bound; ordinal and id read from; whether the end was reached; and the
+ * commits in JSON texts, which cost Redis less to make, and us a sixth to read, of what a nested reply does. That each has
+ * the ordinal which is written in it is left to the reader of the answer, since it is the same answer for whoever looks.
  *
  * The first bound. XTRIM removes from the left, so the last commit removed has the ordinal before that of the first one
  * retained: which that one has written in it, or which is `entries-added - length`. XDEL removes anywhere, and leaves its
@@ -77,33 +78,40 @@ elseif start == 'at' then
   from = '(' .. id
 end
 
-local commits, bytes, last, reached = {}, 0, id, ordinal
-local chunk = math.min(limit, 16)
-while answer == 'ok' and chunk > 0 do
+-- Commits are read and encoded in chunks. Redis can bound their number alone: it is chosen by the size of the commits at
+-- the log's ends, then by that of those already read.
+local function size(entry)
+  local bytes = 1
+  for _, text in ipairs(entry and entry[2] or {}) do bytes = bytes + #text end
+  return bytes
+end
+
+local texts, read, bytes, last = {}, 0, 0, id
+local fits = budget / math.max(size(oldest), size(newest))
+while answer == 'ok' and read < limit and (fits >= 1 or read == 0) do
+  local chunk = math.min(limit - read, math.max(1, math.floor(fits)), 256)
   local entries = redis.call('XRANGE', key, from, '+', 'COUNT', chunk)
-  for _, entry in ipairs(entries) do
-    local size = 0
-    for _, text in ipairs(entry[2]) do size = size + #text end
-    local written = mark(entry)
-    if written and written ~= reached + 1 then
-      -- Nothing was deleted here, so this is not the log that was read: someone set its counters.
-      if #commits == 0 then answer = 'forked' end
-      chunk = 0
-      break
+  local found = #entries
+  if found == 0 then break end
+  local text = cjson.encode(entries)
+  if bytes + #text > budget then
+    local kept, total = 0, bytes
+    for _, entry in ipairs(entries) do
+      total = total + #cjson.encode(entry)
+      if total > budget and read + kept > 0 then break end
+      kept = kept + 1
     end
-    if #commits > 0 and bytes + size > budget then
-      chunk = 0
-      break
-    end
-    commits[#commits + 1] = entry
-    bytes, last, reached = bytes + size, entry[1], reached + 1
-    from = '(' .. last
+    if kept == 0 then break end
+    for place = found, kept + 1, -1 do entries[place] = nil end
+    text = cjson.encode(entries)
   end
-  if chunk == 0 or #entries < chunk or bytes >= budget then break end
-  chunk = math.min(limit - #commits, math.max(1, math.floor((budget - bytes) * #commits / math.max(bytes, 1))), 512)
+  texts[#texts + 1] = text
+  read, bytes, last = read + #entries, bytes + #text, entries[#entries][1]
+  if #entries < chunk then break end
+  fits, from = (budget - bytes) * read / bytes, '(' .. last
 end
 
 local tipped = 1
 if newest and (last == '' or before(last, newest[1])) then tipped = 0 end
-return { answer, stream.epoch, firstOrdinal, firstId, oldest and oldest[1] or '', added, tip, ordinal, id, tipped, #commits > 0 and cjson.encode(commits) or '' }
+return { answer, stream.epoch, firstOrdinal, firstId, oldest and oldest[1] or '', added, tip, ordinal, id, tipped, unpack(texts) }
 `;
