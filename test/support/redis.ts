@@ -87,14 +87,14 @@ export class RedisServer implements AsyncDisposable {
   }
 
   /**
-   * Ends the process where it still runs, and starts one on the same port and directory.
-   * What it then holds is what its persistence kept: by default nothing.
+   * Ends the process where it still runs, and starts one on the same port and directory, with more on its command line
+   * where that is given. What it then holds is what its persistence kept: by default nothing.
    */
-  async restart(): Promise<void> {
+  async restart(args: readonly string[] = []): Promise<void> {
     // A stopped process keeps SIGTERM pending until it continues.
     this.#child?.kill('SIGCONT');
     await this.kill('SIGTERM');
-    const child = spawn(this.#binary, this.#commandLine(), {
+    const child = spawn(this.#binary, [...this.#commandLine(), ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#child = child;
@@ -102,6 +102,11 @@ export class RedisServer implements AsyncDisposable {
     await ping(this.port);
     process.off('exit', this.#killAtExit);
     process.once('exit', this.#killAtExit);
+  }
+
+  /** Deletes the dump that was saved. To be called while no process runs. */
+  async forget(): Promise<void> {
+    await rm(join(this.#dir, 'dump.rdb'), { force: true });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -117,7 +122,7 @@ export class RedisServer implements AsyncDisposable {
 }
 
 /** Finds a server binary on the PATH; on Debian as root, installs it. Rejects with both reasons. */
-async function findRedisBinary(): Promise<string> {
+export async function findRedisBinary(): Promise<string> {
   const found = await binaryOnPath();
   if ('name' in found) return found.name;
   const installed = await install();
@@ -157,7 +162,8 @@ async function install(): Promise<Found> {
   }
 }
 
-async function freePort(): Promise<number> {
+/** Finds a port of the loopback interface that nobody uses at the moment. */
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const address = probe.address();

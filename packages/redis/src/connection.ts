@@ -1,12 +1,13 @@
 import { BrokerError } from '@brokerfeed/core';
 import type { Redis } from 'ioredis';
+import { isReplica } from './primary.ts';
+import { isReplyError } from './redis-error.ts';
+import type { Address } from './slot-map.ts';
 
 /** A connection of our own, ready for commands. */
 export interface Connection {
   readonly redis: Redis;
-  /** What CLIENT UNBLOCK calls this connection; undefined where the server does not say. */
-  readonly clientId: number | undefined;
-  /** The process at the other end. A client id means another connection, or none, on another server. */
+  /** The process at the other end; undefined where the server does not say. */
   readonly serverId: string | undefined;
   /** Ends it, with whatever is under way. Resolves when the socket is closed. */
   close(): Promise<void>;
@@ -19,20 +20,36 @@ export interface ConnectOptions {
   readonly silenceMs: number;
   /** Aborts the attempt, with its reason. */
   readonly signal: AbortSignal;
+  /**
+   * Whether a replica will do.
+   * @default 'primary'
+   */
+  readonly role?: 'primary' | 'any';
 }
 
 /**
  * Opens a connection like the user's, with what would hurt us switched off. It is never mended: ioredis would send
  * unanswered commands again, or forget them unsettled. When it breaks, everything under way rejects, and whoever needs one
- * opens the next.
+ * opens the next. `address` is a node of a cluster to connect to in place of the model's.
  */
-export async function connect(client: Redis, options: ConnectOptions): Promise<Connection> {
+export async function connect(
+  model: Redis,
+  options: ConnectOptions,
+  address?: Address,
+): Promise<Connection> {
   options.signal.throwIfAborted();
-  const redis = client.duplicate({
+  const { connectionName, connectTimeout = options.silenceMs } = model.options;
+  const redis = model.duplicate({
+    ...address,
     lazyConnect: true,
-    connectionName: client.options.connectionName || options.name,
+    connectionName: connectionName || options.name,
+    disableClientInfo: true,
     keyPrefix: '',
+    connectTimeout: Math.min(connectTimeout, options.silenceMs),
     retryStrategy: null,
+    // Whoever calls tries again, and for as long as that makes sense.
+    sentinelRetryStrategy: () => null,
+    role: 'master',
     reconnectOnError: null,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
@@ -48,6 +65,7 @@ export async function connect(client: Redis, options: ConnectOptions): Promise<C
     monitor: false,
     readOnly: false,
     scripts: undefined,
+    himportFieldsets: undefined,
   });
   let failure: unknown;
   redis.on('error', (error) => {
@@ -64,13 +82,11 @@ export async function connect(client: Redis, options: ConnectOptions): Promise<C
   options.signal.addEventListener('abort', abort, { once: true });
   try {
     await redis.connect();
-    const [clientId, server] = await Promise.all([
-      redis.client('ID').catch(unlessLost),
-      redis.info('server').catch(unlessLost),
-    ]);
-    const serverId = /^run_id:(\S+)/m.exec(server ?? '')?.[1];
+    const info = (await redis.info('server', 'replication').catch(unlessRefused)) ?? '';
+    if (options.role !== 'any' && isReplica(info)) throw new Error('it is a replica');
+    const serverId = /^run_id:(\S+)/m.exec(info)?.[1];
     options.signal.throwIfAborted();
-    return { redis, clientId, serverId, close };
+    return { redis, serverId, close };
   } catch (error) {
     await close();
     options.signal.throwIfAborted();
@@ -83,7 +99,7 @@ export async function connect(client: Redis, options: ConnectOptions): Promise<C
 }
 
 /** A server that refuses to say does without; a broken connection is an error. */
-function unlessLost(error: unknown): undefined {
-  if (error instanceof Error && error.name === 'ReplyError') return undefined;
+function unlessRefused(error: unknown): undefined {
+  if (isReplyError(error)) return undefined;
   throw error;
 }

@@ -8,15 +8,16 @@ import {
   resolveObserver,
   systemClock,
 } from '@brokerfeed/core';
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { TopicKeys } from './topic-key.ts';
 
 export interface RedisBrokerOptions {
   /**
-   * Says where Redis is and how to log in. The broker makes connections of its own like this one: it sends nothing on
-   * the client itself, and never closes it. Its `keyPrefix` is put before every key.
+   * Says where Redis is and how to log in: a server, a primary that sentinels name, or a cluster. The broker makes
+   * connections of its own like this one: it sends nothing on the client itself, and never closes it. Its `keyPrefix` is
+   * put before every key.
    */
-  readonly client: Redis | Redis<'resp3'>;
+  readonly client: Redis | Redis<'resp3'> | Cluster | Cluster<'resp3'>;
   /**
    * What the keys begin with: a topic's is `<prefix>:<topic>`.
    * @default 'brokerfeed'
@@ -33,19 +34,19 @@ export interface RedisBrokerOptions {
    */
   readonly idempotencyWindowMs?: number;
   /**
-   * How long a live read waits in Redis at a time, in milliseconds. A topic as long without a commit is checked: whether it
-   * was deleted, or rolled back by a failover.
+   * How often a quiet topic is checked, in milliseconds: whether it was deleted, or rolled back by a failover. The link
+   * that brings live commits is tried as often.
    * @default 5_000
    */
-  readonly blockMs?: number;
+  readonly checkMs?: number;
   /**
-   * How long Redis may owe a reply, in milliseconds; a blocked live read has `blockMs` more. Then the connection is made anew.
+   * How long Redis may owe a reply, in milliseconds. Then the connection is made anew.
    * @default 5_000
    */
   readonly replyTimeoutMs?: number;
   /**
-   * How long a call goes on trying to reach a Redis that does not answer, or is not the primary, in milliseconds. An append
-   * whose answer was lost is sent again only if it has an idempotency key.
+   * How long a call goes on trying to reach a Redis that does not answer, or is not the primary, in milliseconds: a failover
+   * that takes less is not noticed. An append whose answer was lost is sent again only if it has an idempotency key.
    * @default 5_000
    */
   readonly retryMs?: number;
@@ -84,14 +85,14 @@ export interface RedisRetention {
 }
 
 export interface ResolvedOptions {
-  readonly client: Redis;
+  readonly client: Redis | Cluster;
   readonly keys: TopicKeys;
   /** 0 where unlimited, as the append script takes them. */
   readonly maxEntries: number;
   readonly maxAgeMs: number;
   readonly trim: '~' | '=';
   readonly idempotencyWindowMs: number;
-  readonly blockMs: number;
+  readonly checkMs: number;
   readonly replyTimeoutMs: number;
   readonly retryMs: number;
   readonly maxEntryBytes: number;
@@ -110,21 +111,19 @@ export function resolveOptions(options: RedisBrokerOptions): ResolvedOptions {
     refuseOption('options', 'an object', options);
   const { client, retention = {}, prefix = 'brokerfeed' } = options;
   if (typeof client?.duplicate !== 'function' || typeof client.options !== 'object') {
-    refuseOption('client', 'an ioredis client: new Redis(…)', client);
+    refuseOption('client', 'an ioredis client: new Redis(…) or new Cluster(…)', client);
   }
-  if (client.isCluster)
-    refuseOption('client', 'a Redis client, since clusters are not supported yet', client);
   if (typeof retention !== 'object' || retention === null)
     refuseOption('retention', 'an object', retention);
   const { trim = 'approx' } = retention;
   if (trim !== 'approx' && trim !== 'exact') {
     refuseOption('retention.trim', `'approx' or 'exact'`, trim);
   }
-  const wait = (name: 'blockMs' | 'replyTimeoutMs' | 'retryMs', min: number): number =>
+  const wait = (name: 'checkMs' | 'replyTimeoutMs' | 'retryMs', min: number): number =>
     integerOption(name, options[name], 5_000, min, MAX_WAIT_MS);
   return {
     // Only duplicates are used, and these have a reply mapping of their own.
-    client: client as Redis,
+    client: client as Redis | Cluster,
     keys: new TopicKeys(client.options.keyPrefix ?? '', prefix),
     maxEntries: bound('retention.maxEntries', retention.maxEntries),
     maxAgeMs: bound('retention.maxAgeMs', retention.maxAgeMs),
@@ -135,8 +134,7 @@ export function resolveOptions(options: RedisBrokerOptions): ResolvedOptions {
       DAY_MS,
       1,
     ),
-    // 0 would mean to block for ever.
-    blockMs: wait('blockMs', 10),
+    checkMs: wait('checkMs', 10),
     replyTimeoutMs: wait('replyTimeoutMs', 10),
     retryMs: wait('retryMs', 0),
     maxEntryBytes: integerOption('maxEntryBytes', options.maxEntryBytes, MIB, 1),

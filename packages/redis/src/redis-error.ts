@@ -4,21 +4,21 @@ import { BrokerError, isBrokerError } from '@brokerfeed/core';
  * What an error says of the command that it answers.
  *
  * - `moved`: not executed, and not by this server: another is the primary now, or this one is not ready.
+ * - `redirected`: not executed; another server of the cluster holds the key.
  * - `busy`: not executed; the server may do so soon.
  * - `lost`: the connection broke. Whether it was executed is unknown.
  * - `refused`: the server answers the same as long as nothing is changed there.
  */
-export type Outcome = 'moved' | 'busy' | 'lost' | 'refused';
+export type Outcome = 'moved' | 'redirected' | 'busy' | 'lost' | 'refused';
 
 const OUTCOMES: Readonly<Record<string, Outcome>> = {
   READONLY: 'moved',
-  MOVED: 'moved',
-  ASK: 'moved',
   LOADING: 'moved',
   MASTERDOWN: 'moved',
-  CLUSTERDOWN: 'moved',
-  UNBLOCKED: 'moved',
+  MOVED: 'redirected',
+  ASK: 'redirected',
   TRYAGAIN: 'busy',
+  CLUSTERDOWN: 'busy',
   BUSY: 'busy',
   NOREPLICAS: 'busy',
   MISCONF: 'busy',
@@ -26,6 +26,7 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
 
 /** Tells what an error means for the command it answers. */
 export function outcomeOf(error: unknown): Outcome {
+  if (error instanceof Error && error.name === 'NoPrimaryError') return 'moved';
   const code = replyCode(error);
   return code === undefined ? 'lost' : (OUTCOMES[code] ?? 'refused');
 }
@@ -60,9 +61,14 @@ export function toBrokerError(error: unknown, doing: string): BrokerError {
   }
 }
 
+/** Whether a server answered an error, rather than that the client made it. */
+export function isReplyError(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
 /** The first word of an error reply; undefined where the error is the client's own. */
 function replyCode(error: unknown): string | undefined {
-  if (!(error instanceof Error) || error.name !== 'ReplyError') return undefined;
+  if (!isReplyError(error)) return undefined;
   // An error of a command in a script comes back with its code, sometimes behind a generic one.
   const words = /^(?:ERR Error running script.*?: )?-?(?:ERR )?([A-Z]{3,})\b/.exec(error.message);
   return words?.[1] ?? 'ERR';

@@ -3,7 +3,7 @@ import { redisBroker } from '@brokerfeed/redis';
 import { Redis } from 'ioredis';
 
 const client = new Redis(process.argv[2] as string);
-const broker = redisBroker({ client, prefix: `exit-${crypto.randomUUID()}`, blockMs: 600_000 });
+const broker = redisBroker({ client, prefix: `exit-${crypto.randomUUID()}`, checkMs: 600_000 });
 const from = await broker.log.append('t', 'a');
 const received = new Promise<string | undefined>((resolve) => {
   const sink = {

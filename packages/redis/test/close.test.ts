@@ -12,7 +12,7 @@ const CLOSED = { code: 'CLOSED' };
 
 test('close ends every read with CLOSED, and leaves no connection of ours', async () => {
   await using redis = await startRedis();
-  await using topic = openTopic({ url: redis.url, blockMs: 60_000 });
+  await using topic = openTopic({ url: redis.url, checkMs: 60_000 });
   await topic.append('a');
   await using read = await liveRead(topic, await topic.tip());
   await using starting = await liveRead(topic, await topic.tip());
@@ -73,7 +73,7 @@ test("the user's client keeps no listener, and carries no command of ours", asyn
   const listeners = () => client.eventNames().map((name) => [name, client.listenerCount(name)]);
   await client.ping();
   const before = listeners();
-  await using topic = openTopic({ client, blockMs: 50 });
+  await using topic = openTopic({ client, checkMs: 50 });
   await topic.append('a');
   {
     await using read = await liveRead(topic, await topic.tip());
@@ -107,7 +107,7 @@ test.each([
   [{ client: undefined }, /^client is an ioredis client/],
   [{ client: {} }, /^client is an ioredis client/],
   [{ prefix: '' }, /^prefix is /],
-  [{ blockMs: 0 }, /^blockMs is a whole number/],
+  [{ checkMs: 0 }, /^checkMs is a whole number/],
   [{ retention: { maxEntries: 0 } }, /^retention.maxEntries is /],
   [{ retention: { maxAgeMs: 1.5 } }, /^retention.maxAgeMs is /],
   [{ retention: { trim: 'some' } }, /^retention.trim is /],

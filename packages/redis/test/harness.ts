@@ -10,7 +10,7 @@ const BLOCK_MS = 50;
 export async function redisHarness(): Promise<BrokerHarness> {
   const client = new Redis(inject('redisUrl'));
   const prefix = `laws-${crypto.randomUUID()}`;
-  const make = () => redisBroker({ client, prefix, blockMs: BLOCK_MS });
+  const make = () => redisBroker({ client, prefix, checkMs: BLOCK_MS });
   const broker = make();
   return {
     broker,

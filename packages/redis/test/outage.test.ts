@@ -59,7 +59,7 @@ test('a link that goes silent without closing is given up, and what it hid is de
   await using broker = redisBroker({
     client: new Redis({ port: proxy.port, lazyConnect: true }),
     prefix: topic.prefix,
-    blockMs: 200,
+    checkMs: 200,
     replyTimeoutMs: 200,
   });
   const through = { ...topic, broker, log: broker.log };

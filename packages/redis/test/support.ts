@@ -1,12 +1,20 @@
-import type { Broker, BrokerLog, Commit, Loss, Page, Position } from '@brokerfeed/core';
+import type {
+  BrokerLog,
+  Commit,
+  CommitBroker,
+  CommitLog,
+  Loss,
+  Page,
+  Position,
+} from '@brokerfeed/core';
 import { type RedisBrokerOptions, redisBroker } from '@brokerfeed/redis';
 import { Redis } from 'ioredis';
 import { inject } from 'vitest';
 
 export interface TestTopic extends AsyncDisposable {
   readonly client: Redis;
-  readonly broker: Broker;
-  readonly log: BrokerLog;
+  readonly broker: CommitBroker;
+  readonly log: CommitLog;
   readonly prefix: string;
   readonly topic: string;
   readonly key: string;

@@ -1,0 +1,223 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { type Announcer, announce, type Broker, type BrokerError, watch } from '@brokerfeed/core';
+import { type RedisBrokerOptions, redisBroker } from '@brokerfeed/redis';
+import { Redis } from 'ioredis';
+import { expect, test } from 'vitest';
+import { startRedis } from '../../../test/support/redis.ts';
+import { connections, eventually, openTopic } from './support.ts';
+
+const READER = 'brokerfeed-reader';
+
+test.each(['plain', '{tagged}'])(
+  'announcements under the prefix %s come to the topic that they name, and to no other',
+  async (label) => {
+    const prefix = `${label}-${crypto.randomUUID()}`;
+    await using here = openTopic({ prefix });
+    await using there = openTopic({ prefix });
+    const topics = ['a', 'a%said', '{a}:said', 'a:said', '{'];
+    const heard = await Promise.all(topics.map((topic) => listen(there.broker, topic)));
+    for (const topic of topics) {
+      announce(here.broker, topic, `to ${topic}`);
+      await here.log.append(topic, 'a commit');
+    }
+    announce(here.broker, '{', 'the last');
+    await heard[4]?.received(2);
+    expect(heard.map(({ values }) => values)).toEqual([
+      ...topics.slice(0, 4).map((topic) => [`to ${topic}`]),
+      ['to {', 'the last'],
+    ]);
+  },
+);
+
+test('what one instance announces comes in its order, and one object to all who listen', async () => {
+  await using topic = openTopic();
+  const one = await listen(topic.broker, 'a');
+  const other = await listen(topic.broker, 'a');
+  const values = Array.from({ length: 500 }, (_, n) => `${n}`);
+  for (const value of values) announce(topic.broker, 'a', value);
+  await Promise.all([one.received(500), other.received(500)]);
+  expect(one.values).toEqual(values);
+  expect(one.announcements.every((heard, n) => heard === other.announcements[n])).toBe(true);
+});
+
+test('a topic that is announced on does not come into being', async () => {
+  await using topic = openTopic();
+  const watching = await listen(topic.broker, 'a');
+  announce(topic.broker, 'a', 'x');
+  await watching.received(1);
+  expect(await topic.client.keys(`*${topic.prefix}*`)).toEqual([]);
+});
+
+test('a watch whose connection is lost is told that announcements may be missing, and hears on', async () => {
+  await using redis = await startRedis();
+  await using topic = openTopic({ url: redis.url });
+  const watching = await watch(topic.broker, 'a', { only: 'announcements' });
+  announce(topic.broker, 'a', 'before');
+  expect(await watching.next()).toMatchObject({ value: 'before' });
+  const [reader] = await connections(topic.client, READER);
+  await topic.client.client('KILL', 'ID', reader?.id as string);
+  expect(await watching.next()).toEqual({ kind: 'lagged', missed: undefined });
+  announce(topic.broker, 'a', 'after');
+  expect(await watching.next()).toMatchObject({ value: 'after' });
+  watching.close();
+});
+
+test('one who joins while the subscription is lost is told of no loss', async () => {
+  await using redis = await startRedis();
+  await using topic = openTopic({ url: redis.url });
+  const first = await listen(topic.broker, 'a');
+  const [reader] = await connections(topic.client, READER);
+  await topic.client.client('KILL', 'ID', reader?.id as string);
+  await eventually(async () => (await connections(topic.client, READER))[0]?.id !== reader?.id);
+  const second = await listen(topic.broker, 'a');
+  announce(topic.broker, 'a', 'x');
+  await Promise.all([first.received(1), second.received(1)]);
+  expect([first.interruptions, second.interruptions]).toEqual([1, 0]);
+});
+
+test('a subscription ends with the last who listens', async () => {
+  await using topic = openTopic();
+  const channels = (): Promise<unknown> =>
+    topic.client.call('PUBSUB', 'SHARDCHANNELS', `*${topic.prefix}*`);
+  const [one, other] = [await listen(topic.broker, 'a'), await listen(topic.broker, 'a')];
+  one.remove();
+  announce(topic.broker, 'a', 'x');
+  await other.received(1);
+  expect(one.values).toEqual([]);
+  expect(await channels()).toHaveLength(1);
+  other.remove();
+  await eventually(async () => ((await channels()) as unknown[]).length === 0);
+  const again = await listen(topic.broker, 'a');
+  announce(topic.broker, 'a', 'y');
+  await again.received(1);
+});
+
+test('close ends those who listen with CLOSED, and those who are about to', async () => {
+  await using topic = openTopic();
+  const listening = await listen(topic.broker, 'a');
+  const joining = listen(topic.broker, 'b');
+  await Promise.all([topic.broker.close(), expect(joining).rejects.toMatchObject(CLOSED)]);
+  expect(listening.ends).toMatchObject([CLOSED]);
+  await expect(listen(topic.broker, 'a')).rejects.toMatchObject(CLOSED);
+  expect(() => announce(topic.broker, 'a', 'x')).toThrow(expect.objectContaining(CLOSED));
+});
+
+test('what was announced before a close is sent', async () => {
+  await using topic = openTopic();
+  const watching = await listen(topic.broker, 'a');
+  await using leaving = openTopic({ prefix: topic.prefix });
+  announce(leaving.broker, 'a', 'hello');
+  await watching.received(1);
+  for (let n = 0; n < 10; n += 1) announce(leaving.broker, 'a', 'bye');
+  await leaving.broker.close();
+  await watching.received(11);
+});
+
+test('a user who may not subscribe is told so, and one who may not publish is counted', async () => {
+  await using redis = await startRedis();
+  await using topic = openTopic({ url: redis.url });
+  const rules = ['on', '>pw', '~*', '+@all', 'resetchannels', `&${topic.prefix}:*`];
+  await topic.client.acl('SETUSER', 'some', ...rules);
+  const counted: Counted[] = [];
+  const warnings: unknown[] = [];
+  const { port } = redis;
+  const client = new Redis({ port, username: 'some', password: 'pw', lazyConnect: true });
+  const logger = { ...SILENT, warn: (fields: object) => warnings.push(fields) };
+  const { prefix } = topic;
+  await using broker = redisBroker({ client, prefix, logger, meter: meterInto(counted) });
+  const unsupported = { code: 'UNSUPPORTED', message: expect.stringMatching(/NOPERM/) };
+  await expect(listen(broker, 'a')).rejects.toMatchObject(unsupported);
+  for (let n = 0; n < 3; n += 1) announce(broker, 'a', 'x');
+  await eventually(async () => counted.length === 3);
+  expect(counted[0]).toEqual({ name: 'brokerfeed.announce.failed', code: 'UNSUPPORTED' });
+  expect(warnings).toMatchObject([{ err: unsupported }]);
+});
+
+test('announcements that Redis does not take are lost, counted, and do not come later', async () => {
+  const stopped = await startRedis();
+  const { port } = stopped;
+  await stopped[Symbol.asyncDispose]();
+  const counted: Counted[] = [];
+  const options = { prefix: 'lost', meter: meterInto(counted) };
+  const client = new Redis({ port, lazyConnect: true });
+  await using broker = redisBroker({ client, ...options });
+  for (const value of ['a', 'b']) announce(broker, 'a', value);
+  await eventually(async () => counted.length === 2);
+  expect(counted[0]).toEqual({ name: 'brokerfeed.announce.failed', code: 'UNAVAILABLE' });
+  await using redis = await startRedis({ port });
+  expect(redis.port).toBe(port);
+  const heard = await listen(broker, 'a');
+  announce(broker, 'a', 'c');
+  await heard.received(1);
+  expect(heard.values).toEqual(['c']);
+});
+
+test('a Redis that does not answer has no more than so many announcements gathered', async () => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const counted: Counted[] = [];
+  const client = new Redis({ port, lazyConnect: true });
+  const broker = redisBroker({ client, meter: meterInto(counted) });
+  for (let n = 0; n < 10_003; n += 1) announce(broker, 'a', 'x');
+  expect(counted).toHaveLength(3);
+  await broker.close();
+  silent.close();
+});
+
+const CLOSED = { name: 'BrokerError', code: 'CLOSED' };
+const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+interface Counted {
+  readonly name: string;
+  readonly code: unknown;
+}
+
+function meterInto(counted: Counted[]): NonNullable<RedisBrokerOptions['meter']> {
+  return {
+    count: (name, _, attributes) => {
+      counted.push({ name, code: attributes?.code });
+    },
+    record: () => {},
+  };
+}
+
+interface Listening {
+  readonly announcements: unknown[];
+  readonly values: string[];
+  readonly ends: BrokerError[];
+  readonly interruptions: number;
+  received(count: number): Promise<void>;
+  remove(): void;
+}
+
+async function listen(broker: Broker, topic: string): Promise<Listening> {
+  const announcements: unknown[] = [];
+  const values: string[] = [];
+  const ends: BrokerError[] = [];
+  let interruptions = 0;
+  const announcer = broker.announcer as Announcer;
+  const remove = await announcer.listen(topic, {
+    receive: (announcement) => {
+      announcements.push(announcement);
+      values.push(announcement.value);
+    },
+    interrupted: () => {
+      interruptions += 1;
+    },
+    end: (error) => void ends.push(error),
+  });
+  return {
+    announcements,
+    values,
+    ends,
+    get interruptions() {
+      return interruptions;
+    },
+    received: async (count) => {
+      await eventually(async () => values.length >= count);
+    },
+    remove,
+  };
+}
