@@ -9,6 +9,8 @@ export interface BrokerHarness {
   trim(topic: string, keepCommits: number): Promise<void>;
   /** Deletes a topic from the store. */
   drop(topic: string): Promise<void>;
+  /** Whether the store keeps topics apart, so that the broker refuses commits across them. */
+  readonly keepsTopicsApart?: boolean;
   /** Closes the broker and removes the store. */
   [Symbol.asyncDispose](): Promise<void>;
 }
