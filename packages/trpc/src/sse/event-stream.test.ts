@@ -15,6 +15,10 @@ class HandResponse extends Writable {
     super({ highWaterMark });
   }
 
+  get headersSent(): boolean {
+    return this.chunks.length > 0;
+  }
+
   override _write(chunk: Buffer, _encoding: string, taken: () => void): void {
     this.chunks.push(chunk.toString());
     this.taken.push(taken);
@@ -194,13 +198,14 @@ test('a response that closes wakes whoever waits, and drops what was pushed', as
   expect(response.chunks.join('')).toBe('x'.repeat(30));
 });
 
-test('nothing is written on a response that has ended', async () => {
+test('a response ends after what was pushed, and nothing is written after that', async () => {
   const { response, stream } = await openRig();
   push(stream, 'x');
   response.end();
+  push(stream, 'y');
   stream.flush();
   await response.take();
-  expect(response.chunks).toEqual([]);
+  expect(response.chunks).toEqual(['x']);
 });
 
 test('the events of a run are joined once for all that get it', async () => {

@@ -5,16 +5,7 @@ import {
   type PushTarget,
   scheduler,
 } from '@brokerfeed/core';
-
-/** What is used of a Node response: of HTTP/1 or HTTP/2, bare or with a middleware's `write` in front. */
-export interface NodeResponse {
-  /** Answers false once it holds so much that a writer should wait for `drain`. */
-  write(chunk: Uint8Array): boolean;
-  on(event: 'drain' | 'close', listener: () => void): unknown;
-  /** Sends what a compressing middleware holds back. */
-  readonly flush?: () => void;
-  readonly writableEnded: boolean;
-}
+import type { NodeResponse } from './node-response.ts';
 
 /** How the first event of a subscription starts, as tRPC writes it. */
 const CONNECTED = 'event: connected\ndata: ';
@@ -54,7 +45,7 @@ export class EventStream implements PushTarget, Outlet {
   #heldBytes = 0;
   #waiting: (() => void)[] = [];
 
-  /** Takes the place of the response's `write`. */
+  /** Takes the place of the response's `write` and `end`. */
   constructor(response: NodeResponse, encoder: FrameEncoder, maxBufferedBytes: number) {
     this.encoder = encoder;
     this.#response = response;
@@ -67,8 +58,12 @@ export class EventStream implements PushTarget, Outlet {
       this.#wake();
     });
     response.on('close', () => this.#end());
-    const write = response.write;
+    const { write, end } = response;
     this.#write = write.bind(response);
+    response.end = (...args: unknown[]) => {
+      this.flush();
+      return Reflect.apply(end, response, args);
+    };
     response.write = (...args: unknown[]) => {
       // What was pushed before must not be overtaken.
       this.flush();

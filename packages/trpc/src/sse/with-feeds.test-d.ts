@@ -6,7 +6,7 @@ import {
   createHTTPHandler,
   createHTTPServer,
 } from '@trpc/server/adapters/standalone';
-import { withFeeds } from './index.ts';
+import { type Drainable, withFeeds } from './index.ts';
 
 type Equal<A, B> =
   (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -37,7 +37,7 @@ createHTTPHandler(
 
 const createContext = ({ req }: CreateHTTPContextOptions): Context => ({ user: req.url ?? '' });
 const options = withFeeds({ router, createContext }, { maxBufferedBytes: 65_536 });
-same<typeof options, { router: typeof router; createContext: typeof createContext }>();
+same<typeof options, { router: typeof router; createContext: typeof createContext } & Drainable>();
 createHTTPServer(options);
 
 const open = initTRPC.create();

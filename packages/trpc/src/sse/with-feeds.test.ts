@@ -30,7 +30,8 @@ test('the options given are not changed, and all but the context is passed on as
     createContext: async () => ({ user: 'anna' }),
     onError: () => {},
   });
-  const { createContext, ...rest } = withFeeds(given);
+  const { createContext, drain, ...rest } = withFeeds(given);
+  expect(drain).toBeTypeOf('function');
   expect(rest).toEqual({ router, onError: given.onError });
   expect(createContext).not.toBe(given.createContext);
 });
@@ -88,6 +89,8 @@ test('a call that cannot be changed is left as it is', async () => {
 });
 
 const READER = {
+  isReady: false,
+  isAsked: false,
   next: async () => undefined,
   push: async () => {},
   close: () => {},

@@ -1,8 +1,11 @@
 import { integerOption } from '@brokerfeed/core';
 import type { AnyTRPCRouter } from '@trpc/server';
 import type { TRPCRequestInfo } from '@trpc/server/http';
+import { Drain, type Drainable } from '../drain.ts';
 import { FeedIterator } from '../feed-iterator.ts';
-import { EventStream, type NodeResponse } from './event-stream.ts';
+import { DrainStream } from './drain-stream.ts';
+import { EventStream } from './event-stream.ts';
+import { nodeResponse } from './node-response.ts';
 import { sseEncoder } from './sse-encoder.ts';
 
 /** Options of {@link withFeeds}. */
@@ -14,7 +17,7 @@ export interface SseFeedsOptions {
   readonly maxBufferedBytes?: number;
 }
 
-/** What tRPC's Node adapters call `createContext` with. Fastify's `res` has the response in `raw`. */
+/** What tRPC's Node adapters call `createContext` with. */
 interface Call {
   readonly info: TRPCRequestInfo;
   readonly res: unknown;
@@ -39,53 +42,59 @@ interface Call {
  *
  * Pings keep their own beat, also while events flow.
  *
+ * What it answers can also move the clients of all subscriptions elsewhere before a deploy: see {@link Drainable.drain}.
+ *
  * Throws `OPTION_INVALID`.
  */
 export function withFeeds<Options extends { readonly router: AnyTRPCRouter }>(
   options: Options,
   feeds: SseFeedsOptions = {},
-): Options {
+): Options & Drainable {
   const maxBufferedBytes = integerOption(
     'maxBufferedBytes',
     feeds.maxBufferedBytes,
     1024 * 1024,
     1,
   );
+  const drain = new Drain();
   // Each adapter types what it gives to `createContext` in its own way; all give at least a `Call`.
   const given = options as { readonly createContext?: (call: Call) => unknown };
   const createContext = async (call: Call): Promise<unknown> => {
     const context = await given.createContext?.(call);
-    offerResponse(options.router, call, maxBufferedBytes);
+    takeResponse(options.router, call, maxBufferedBytes, drain);
     return context;
   };
-  return { ...options, createContext };
+  return { ...options, createContext, drain: (how) => drain.drain(how) };
 }
 
 /** Stands in for the procedure that is about to be called, to see what it answers tRPC with, after all its middlewares. */
-function offerResponse(router: AnyTRPCRouter, { info, res }: Call, maxBufferedBytes: number): void {
+function takeResponse(
+  router: AnyTRPCRouter,
+  { info, res }: Call,
+  maxBufferedBytes: number,
+  drain: Drain,
+): void {
   const [call] = info.calls;
   const { transformer, sse } = router._def._config;
-  const response = responseOf(res);
+  const response = nodeResponse(res);
   if (info.type !== 'subscription' || !call?.procedure || response === undefined) return;
+  const member = new DrainStream(response);
+  response.on('close', () => drain.delete(member));
+  drain.add(member);
   // It would wait for a value to come by, to end the response after it.
-  if (sse?.emitAndEndImmediately) return;
+  const mayPush = !sse?.emitAndEndImmediately;
   const encoder = sseEncoder(transformer.output);
   const procedure = new Proxy(call.procedure, {
-    async apply(target, self, args) {
-      const answer: unknown = await Reflect.apply(target, self, args);
-      const feed = FeedIterator.intact(answer);
-      feed?.pushTo(new EventStream(response, encoder, maxBufferedBytes).opened);
+    async apply(target, self, [options]: [{ readonly signal: AbortSignal }]) {
+      const signal = member.signalBeside(options.signal);
+      const answer: unknown = await Reflect.apply(target, self, [{ ...options, signal }]);
+      if (mayPush) {
+        const feed = FeedIterator.intact(answer);
+        feed?.pushTo(new EventStream(response, encoder, maxBufferedBytes).opened);
+      }
       return answer;
     },
   });
   // Not an assignment, which would throw if it were read-only one day: then feeds are pulled.
   Reflect.set(call, 'procedure', procedure);
-}
-
-function responseOf(res: unknown): NodeResponse | undefined {
-  const response = ((res as { raw?: unknown } | undefined)?.raw ?? res) as
-    | Partial<NodeResponse>
-    | undefined;
-  const isNode = typeof response?.write === 'function' && typeof response.on === 'function';
-  return isNode ? (response as NodeResponse) : undefined;
 }

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { integerOption, refuseOption } from '@brokerfeed/core';
 import type { WebSocket, WebSocketServer } from 'ws';
+import { Drain, type Drainable } from '../drain.ts';
 import { makeOffer } from '../push-offer.ts';
+import { DrainSocket } from './drain-socket.ts';
 import { FeedConnection, type FeedConnectionOptions } from './feed-connection.ts';
 import { WsOffer } from './ws-offer.ts';
 
@@ -51,18 +53,29 @@ const attached = new WeakSet<WebSocket>();
  * An encoder that writes JSON as tRPC does, but for values that the first frame does not have, is not noticed: leave
  * such a server alone.
  *
+ * What it answers moves the clients elsewhere before a deploy: see {@link Drainable.drain}.
+ *
  * Throws `OPTION_INVALID`.
  */
-export function attachFeeds(wss: WebSocketServer, options: AttachFeedsOptions = {}): void {
+export function attachFeeds(wss: WebSocketServer, options: AttachFeedsOptions = {}): Drainable {
   const resolved = resolveOptions(options);
+  const drain = new Drain(() => {
+    // Refused, a client tries again elsewhere and takes its time; let in and sent away, it would come back at once.
+    wss.shouldHandle = () => false;
+  });
   wss.on('connection', (ws: WebSocket, request: IncomingMessage | undefined) => {
     if (attached.has(ws)) return;
     attached.add(ws);
+    const member = new DrainSocket(ws);
+    drain.add(member);
+    ws.on('close', () => drain.delete(member));
     const connection = new FeedConnection(ws, request?.socket, resolved, (data) => {
+      member.sent(data);
       const prefix = typeof data === 'string' ? STARTED.exec(data)?.[1] : undefined;
       if (prefix !== undefined) makeOffer(new WsOffer(connection, prefix));
     });
   });
+  return { drain: (options) => drain.drain(options) };
 }
 
 function resolveOptions(options: AttachFeedsOptions): FeedConnectionOptions {

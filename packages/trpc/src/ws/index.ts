@@ -1,1 +1,2 @@
+export type { Drainable, DrainOptions, DrainReport } from '../drain.ts';
 export { type AttachFeedsOptions, attachFeeds } from './attach-feeds.ts';
