@@ -41,16 +41,19 @@ export class Tail {
   readonly #retryDelaysMs: readonly number[];
   readonly #onStop: () => void;
   readonly #ring: Promise<Ring>;
+  #filled: Ring | undefined;
   #highWaterMark: number;
   #lingerMs: number;
   #cancelLinger: (() => void) | undefined;
   #state: 'starting' | 'live' | 'outage' | 'stopped' = 'starting';
+  #stalledSince: number | undefined;
 
   /** Starts the live read. `onStop` is called once, when the tail takes no more members. */
   constructor(log: BrokerLog, topic: string, options: TailOptions, onStop: () => void) {
     this.topic = topic;
     this.#log = log;
     this.#clock = options.clock;
+    this.#stalledSince = options.clock.now();
     this.#retryDelaysMs = options.retryDelaysMs;
     this.#highWaterMark = options.highWaterMark;
     this.#lingerMs = options.lingerMs;
@@ -82,6 +85,16 @@ export class Tail {
 
   get inOutage(): boolean {
     return this.#state === 'outage';
+  }
+
+  /** The place after the newest commit that the live read got; undefined before it has one. */
+  get tip(): Position | undefined {
+    return this.#filled?.tip;
+  }
+
+  /** For how long the live read has not stood, in milliseconds; undefined while it does. */
+  get stalledMs(): number | undefined {
+    return this.#stalledSince === undefined ? undefined : this.#clock.now() - this.#stalledSince;
   }
 
   /** Adds a member. Options of a later member widen those of the first. */
@@ -132,6 +145,7 @@ export class Tail {
           const tip = await this.#latest(signal);
           if (ring === undefined) {
             ring = new Ring(tip, this.#highWaterMark);
+            this.#filled = ring;
             resolveRing(ring);
           } else if (lost !== undefined) {
             ring.pushGap(lost, tip);
@@ -186,6 +200,8 @@ export class Tail {
     const before = this.#state;
     if (before === 'stopped' || before === state) return;
     this.#state = state;
+    if (state === 'live') this.#stalledSince = undefined;
+    else this.#stalledSince ??= this.#clock.now();
     if (before !== 'starting' || state === 'outage')
       for (const member of this.#members) member.outage(state);
   }

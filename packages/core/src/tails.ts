@@ -30,6 +30,11 @@ export class Tails {
     return this.#pages;
   }
 
+  /** The tails that there are now. */
+  get all(): readonly Tail[] {
+    return [...this.#tails.values()];
+  }
+
   /** How many topics are read live now. */
   get size(): number {
     return this.#tails.size;
