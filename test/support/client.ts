@@ -3,6 +3,7 @@ import {
   createWSClient,
   httpSubscriptionLink,
   type TRPCClient,
+  type TRPCLink,
   wsLink,
 } from '@trpc/client';
 import type { AnyTRPCRouter } from '@trpc/server';
@@ -22,35 +23,39 @@ export interface TestClient<Router extends AnyTRPCRouter> extends AsyncDisposabl
 /** How soon a client comes back, in milliseconds: the defaults (up to 30 s, and 3 s) only make tests slow. */
 const RECONNECT_MS = 20;
 
-/** Connects a stock client over one transport. */
+/** Connects a stock client over one transport, with other links before the stock one if any are given. */
 export function connect<Router extends AnyTRPCRouter>(
   server: Pick<TestServer, 'httpUrl' | 'wsUrl'>,
   transport: Transport,
+  links: Links = [],
 ): TestClient<Router> {
   // The router is not known here, so neither is whether its transformer must be named; these tests use none.
-  const untyped = transport === 'ws' ? overWebSocket(server.wsUrl) : overEvents(server.httpUrl);
+  const untyped =
+    transport === 'ws' ? overWebSocket(server.wsUrl, links) : overEvents(server.httpUrl, links);
   return untyped as TestClient<AnyTRPCRouter> as TestClient<Router>;
 }
 
-function overWebSocket(url: string): TestClient<AnyTRPCRouter> {
+type Links = readonly TRPCLink<AnyTRPCRouter>[];
+
+function overWebSocket(url: string, links: Links): TestClient<AnyTRPCRouter> {
   const socket = createWSClient({
     url,
     retryDelayMs: () => RECONNECT_MS,
     // Node 20 has no WebSocket of its own. That of ws is typed apart from the browser's.
     WebSocket: WebSocket as unknown as typeof globalThis.WebSocket,
   });
-  const trpc = createTRPCClient<AnyTRPCRouter>({ links: [wsLink({ client: socket })] });
+  const trpc = createTRPCClient<AnyTRPCRouter>({ links: [...links, wsLink({ client: socket })] });
   return { trpc, [Symbol.asyncDispose]: async () => socket.close() };
 }
 
-function overEvents(url: string): TestClient<AnyTRPCRouter> {
+function overEvents(url: string, links: Links): TestClient<AnyTRPCRouter> {
   const left = new AbortController();
   const link = httpSubscriptionLink({
     url,
     EventSource,
     eventSourceOptions: { fetch: (input, init) => fetchWithRetry(input, init, left.signal) },
   });
-  const trpc = createTRPCClient<AnyTRPCRouter>({ links: [link] });
+  const trpc = createTRPCClient<AnyTRPCRouter>({ links: [...links, link] });
   return { trpc, [Symbol.asyncDispose]: async () => left.abort() };
 }
 

@@ -1,0 +1,52 @@
+/** What a page has and Node has not: events of its own. Ends with its scope. */
+export interface FakePage extends Disposable {
+  /** Listeners that are there now. */
+  readonly listeners: number;
+  tell(event: string): void;
+}
+
+/** Gives this process the events of a page. */
+export function fakePage(): FakePage {
+  const { target, count } = countListeners(new EventTarget());
+  const names = ['addEventListener', 'removeEventListener'] as const;
+  const before = names.map((name) => Object.getOwnPropertyDescriptor(globalThis, name));
+  for (const name of names) {
+    Object.defineProperty(globalThis, name, {
+      configurable: true,
+      value: (event: string, listener: () => void) => target[name](event, listener),
+    });
+  }
+  return {
+    get listeners() {
+      return count();
+    },
+    tell: (event) => target.dispatchEvent(new Event(event)),
+    [Symbol.dispose]() {
+      for (const [at, name] of names.entries()) {
+        const was = before[at];
+        if (was === undefined) Reflect.deleteProperty(globalThis, name);
+        else Object.defineProperty(globalThis, name, was);
+      }
+    },
+  };
+}
+
+type Listener = Parameters<EventTarget['addEventListener']>[1];
+
+/** Counts the listeners that are added to a target and not removed. */
+export function countListeners<Target extends EventTarget>(
+  target: Target,
+): { readonly target: Target; count(): number } {
+  const there: [event: string, listener: Listener][] = [];
+  const { addEventListener, removeEventListener } = target;
+  target.addEventListener = (event: string, listener: Listener) => {
+    there.push([event, listener]);
+    addEventListener.call(target, event, listener);
+  };
+  target.removeEventListener = (event: string, listener: Listener) => {
+    const at = there.findIndex(([name, added]) => name === event && added === listener);
+    if (at >= 0) there.splice(at, 1);
+    removeEventListener.call(target, event, listener);
+  };
+  return { target, count: () => there.length };
+}
