@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { appendLaws } from './append-laws.ts';
 import type { BrokerHarness, Subject } from './broker-harness.ts';
+import { changeLaws } from './change-laws.ts';
 import { closeLaws } from './close-laws.ts';
+import { commitLaws } from './commit-laws.ts';
 import { followLaws } from './follow-laws.ts';
 import { idempotencyLaws } from './idempotency-laws.ts';
 import { logLaws } from './log-laws.ts';
@@ -9,6 +11,7 @@ import { lossLaws } from './loss-laws.ts';
 import { modelLaws } from './model-laws.ts';
 import { refusalLaws } from './refusal-laws.ts';
 import { verdictLaws } from './verdict-laws.ts';
+import { watchLaws } from './watch-laws.ts';
 
 export interface TestBrokerOptions {
   /**
@@ -63,10 +66,13 @@ export function testBroker(
     describe('append', { timeout }, () => appendLaws(of));
     describe('refused appends and names', { timeout }, () => refusalLaws(of));
     describe('idempotency keys', { timeout }, () => idempotencyLaws(of));
+    describe('commits across topics', { timeout }, () => commitLaws(of));
     describe('pages', { timeout }, () => logLaws(of));
     describe('verdicts', { timeout }, () => verdictLaws(of));
     describe('live reads', { timeout }, () => followLaws(of));
     describe('losses of a live read', { timeout }, () => lossLaws(of));
+    describe('watches', { timeout }, () => watchLaws(of));
+    describe('changes of a store', { timeout }, () => changeLaws(of));
     describe('close', { timeout }, () => closeLaws(of));
     describe('against a model', { timeout: modelTimeout }, () => modelLaws(of, runs));
   });

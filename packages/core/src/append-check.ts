@@ -50,10 +50,7 @@ export function checkAppend(
   }
   const headers = checkHeaders(options.headers);
   const entries = values.map((text): Entry => {
-    // A lone surrogate has no UTF-8: the store would keep another text than the one given.
-    if (typeof text !== 'string' || !text.isWellFormed()) {
-      throw new BrokerError('VALUE_INVALID', `a value is well-formed text, not ${describe(text)}`);
-    }
+    checkValue(text);
     // Counted only where it could matter: no UTF-16 unit becomes more than three bytes.
     if (text.length * 3 > maxEntryBytes && Buffer.byteLength(text) > maxEntryBytes) {
       throw new BrokerError(
@@ -64,6 +61,14 @@ export function checkAppend(
     return { value: text, headers };
   });
   return { entries, headers, idempotencyKey: checkKey(options.idempotencyKey) };
+}
+
+/** Refuses a value that no store could keep as it is. */
+export function checkValue(text: unknown): asserts text is string {
+  // A lone surrogate has no UTF-8: the store would keep another text than the one given.
+  if (typeof text !== 'string' || !text.isWellFormed()) {
+    throw new BrokerError('VALUE_INVALID', `a value is well-formed text, not ${describe(text)}`);
+  }
 }
 
 /** Makes a frozen header bag without prototype. */

@@ -1,3 +1,4 @@
+import type { Announcer } from './announcer.ts';
 import type { Observer } from './observer.ts';
 import type { Position } from './position.ts';
 
@@ -17,6 +18,8 @@ export type Headers = Readonly<Record<string, string>>;
 export interface Entry {
   readonly value: string;
   readonly headers: Headers;
+  /** Why nobody can be given it, where that is so; value and headers are empty then. Its address stays its own. */
+  readonly unreadable?: Error | undefined;
 }
 
 /** What one append wrote. */
@@ -135,6 +138,8 @@ export interface Broker extends AsyncDisposable {
   /** Names the kind in logs and metrics, such as `redis`. */
   readonly name: string;
   readonly log: BrokerLog;
+  /** Carries values that are not stored; undefined where the broker cannot. */
+  readonly announcer?: Announcer;
   /** Ends every read with `CLOSED`, waits for appends under way, releases what the broker opened. Idempotent. */
   close(): Promise<void>;
 }

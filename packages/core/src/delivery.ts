@@ -79,6 +79,17 @@ export class Delivery<A extends object> {
     return memo.value.get();
   }
 
+  /**
+   * Makes the value for whoever keeps what it makes of it. The value itself is kept only where others may ask for it: an
+   * object less for each entry of a page.
+   */
+  valueOnce(slot: EntrySlot): MaybePromise<unknown> {
+    const { prepare, filter } = this.#options;
+    return prepare === undefined && filter === undefined
+      ? this.#decoded(slot)
+      : this.sharedValue(slot);
+  }
+
   /** Decides whether one subscriber gets the shared value. A filter that changes the value it is given changes nothing sent. */
   passes(slot: EntrySlot, args: A): MaybePromise<boolean> {
     if (this.#options.filter === undefined) return true;
@@ -116,7 +127,14 @@ export class Delivery<A extends object> {
   }
 
   #decoded(slot: EntrySlot): MaybePromise<unknown> {
+    if (slot.unreadable !== undefined) return this.#leftOut(slot.unreadable);
     return this.#stage('decode', slot, () => this.#decode(slot));
+  }
+
+  /** Leaves out what nobody can read. It was counted and logged where that was found. */
+  #leftOut(error: Error): typeof SKIPPED {
+    if (this.#options.onEntryError === 'end') throw new FeedRefusal('entry', { cause: error });
+    return SKIPPED;
   }
 
   #decode(slot: EntrySlot): MaybePromise<unknown> {

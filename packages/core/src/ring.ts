@@ -22,6 +22,7 @@ export class Ring {
   #head = 0;
   #start = 0;
   #entries = 0;
+  #pushed = 0;
   /** The seq of the first commit after the newest gap: from there on ordinals are dense. */
   #denseFrom = 0;
   /** Runs that were asked for since the ring changed, by their first seq. Readers that keep up all share one. */
@@ -42,10 +43,16 @@ export class Ring {
     return this.#start + this.#items.length - this.#head;
   }
 
+  /** How many entries it was ever given: what is missing between two looks at it can be counted. */
+  get pushed(): number {
+    return this.#pushed;
+  }
+
   push(slot: CommitSlot): void {
     this.#runs.clear();
     this.#items.push({ kind: 'commit', slot });
     this.#entries += slot.entries.length;
+    this.#pushed += slot.entries.length;
     this.tip = slot.commit.position;
     this.#trim();
   }

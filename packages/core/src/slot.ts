@@ -24,6 +24,8 @@ export class EntrySlot extends Memoized implements FeedEntry {
   readonly topic: string;
   readonly generation: number;
   readonly index: number;
+  /** Why nobody can be given it, where that is so. */
+  readonly unreadable: Error | undefined;
   /** Where a client that has this entry resumes: after its commit if it is the last of it, before it otherwise. */
   readonly resume: Position;
   readonly last: boolean;
@@ -32,6 +34,7 @@ export class EntrySlot extends Memoized implements FeedEntry {
     super();
     this.value = entry.value;
     this.headers = entry.headers;
+    this.unreadable = entry.unreadable;
     this.topic = topic;
     this.generation = commit.position.ordinal;
     this.index = index;

@@ -28,3 +28,12 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
     value !== null && (kind === 'object' || kind === 'function') && '~standard' in (value as object)
   );
 }
+
+/** Describes the first thing that a schema has to say against a value: ` at items.0.price: expected a number`. */
+export function describeIssue(issues: NonNullable<SchemaResult<unknown>['issues']>): string {
+  const [issue] = issues;
+  const path = issue?.path
+    ?.map((part) => String((part as { readonly key?: unknown } | null)?.key ?? part))
+    .join('.');
+  return `${path ? ` at ${path}` : ''}: ${issue?.message ?? 'for no reason given'}`;
+}

@@ -1,8 +1,7 @@
 import {
   type Broker,
-  BrokerError,
   type BrokerLog,
-  checkTopic,
+  type DefinedTopic,
   Feed,
   type FeedOptions,
   type StandardSchema,
@@ -10,7 +9,7 @@ import {
 import { type AnyTRPCRouter, isTrackedEnvelope, type TrackedEnvelope } from '@trpc/server';
 import { toFeedError } from './feed-error.ts';
 import { FeedIterator, type PushTerms } from './feed-iterator.ts';
-import type { BrokerFeedOptions } from './feed-options.ts';
+import type { BrokerFeedOptions, TopicFeedOptions } from './feed-options.ts';
 import type {
   ControlValue,
   Decode,
@@ -22,15 +21,35 @@ import type {
 } from './feed-types.ts';
 import { lastEventId } from './last-event-id.ts';
 import { takeOffer } from './push-offer.ts';
-
-/** The topic of a feed, or how a subscription's topic is found. What the function throws reaches the client as it is. */
-export type FeedTopic<Context, Input> =
-  | string
-  | ((options: FeedResolverOptions<Context, Input>) => string | Promise<string>);
+import { type FeedTopic, topicResolver } from './topic-option.ts';
 
 /** What a feed answers `.subscription()` with: every frame is tracked. */
 export type FeedOutput<Value> = AsyncIterable<TrackedEnvelope<Value>, void, unknown>;
 
+/** What is called for each subscription. */
+export type FeedResolver<Context, Input, Mapped, Snapshot, Control> = (
+  resolver: FeedResolverOptions<Context, Input>,
+) => Promise<FeedOutput<MappedValue<Mapped> | SnapshotValue<Snapshot> | ControlValue<Control>>>;
+
+/**
+ * Makes the resolver of a feed of a defined topic, which brings its types and its decoding. Which topic a subscription reads
+ * is for `params` to say. In all else it is as for a topic that is named.
+ */
+export function brokerFeed<
+  Context,
+  Input extends FeedInput,
+  Params,
+  TopicInput,
+  Value,
+  Prepared = Value,
+  Mapped = Prepared,
+  Snapshot = undefined,
+  Control extends boolean | { readonly idleMs: number } = false,
+>(
+  broker: Broker | BrokerLog,
+  topic: DefinedTopic<Params, TopicInput, Value>,
+  options: TopicFeedOptions<Context, Input, Params, Value, Prepared, Mapped, Snapshot, Control>,
+): FeedResolver<Context, Input, Mapped, Snapshot, Control>;
 /**
  * Makes the resolver of a durable, resumable subscription: `t.procedure.subscription(brokerFeed(broker, 'orders', options))`.
  * A client that comes back, to any instance, goes on after the last entry it got.
@@ -52,19 +71,22 @@ export function brokerFeed<
 >(
   broker: Broker | BrokerLog,
   topic: FeedTopic<Context, Input>,
-  options: BrokerFeedOptions<Context, Input, D, Schema, Prepared, Mapped, Snapshot, Control> = {},
-): (
-  resolver: FeedResolverOptions<Context, Input>,
-) => Promise<FeedOutput<MappedValue<Mapped> | SnapshotValue<Snapshot> | ControlValue<Control>>> {
-  checkTopicOption(topic);
-  const feed = new Feed(broker, engineOptions(options));
+  options?: BrokerFeedOptions<Context, Input, D, Schema, Prepared, Mapped, Snapshot, Control>,
+): FeedResolver<Context, Input, Mapped, Snapshot, Control>;
+export function brokerFeed<Context, Input, Mapped, Snapshot, Control>(
+  broker: Broker | BrokerLog,
+  topic: FeedTopic<Context, Input> | DefinedTopic<unknown, unknown, unknown>,
+  options: object = {},
+): FeedResolver<Context, Input, Mapped, Snapshot, Control> {
+  const { topicOf, engine } = topicResolver<Context, Input>(topic, options);
+  const feed = new Feed(broker, engineOptions(engine));
   return async (resolver) => {
     const terms = pushTerms(resolver);
     // Called after tRPC's loop has begun, in its turn if at all: by a generator that wraps this feed.
     const connection = terms?.signal.onabort ? takeOffer() : undefined;
     // First: the topic's function may trust that the input is of the kind it is typed as.
     const id = await lastEventId(resolver);
-    const name = typeof topic === 'function' ? await topic(resolver) : topic;
+    const name = await topicOf(resolver);
     try {
       const reader = await feed.open({
         topic: name,
@@ -88,18 +110,6 @@ function pushTerms(resolver: FeedResolverOptions<unknown, unknown>): PushTerms |
   };
   const serializer = router?._def?._config?.transformer?.output;
   return signal === undefined || serializer === undefined ? undefined : { signal, serializer };
-}
-
-function checkTopicOption(topic: unknown): void {
-  if (typeof topic === 'function') return;
-  try {
-    checkTopic(topic);
-  } catch (error) {
-    throw new BrokerError(
-      'OPTION_INVALID',
-      `topic: ${(error as Error).message}, or a function that answers one`,
-    );
-  }
 }
 
 function engineOptions(options: object): FeedOptions {

@@ -1,5 +1,6 @@
-import type { FeedEntry, FeedGap, FeedOptions } from '@brokerfeed/core';
+import type { FeedEntry, FeedGap, FeedOptions, StandardSchema } from '@brokerfeed/core';
 import type { Decoded, FeedArgs } from './feed-types.ts';
+import type { TopicParams } from './topic-option.ts';
 
 /** The options that the engine takes as they are, and that look at nothing of tRPC's. */
 type EngineOptions = Omit<
@@ -62,3 +63,20 @@ export interface BrokerFeedOptions<Context, Input, D, Schema, Prepared, Mapped, 
    */
   readonly control?: Control;
 }
+
+/** The options of `brokerFeed` for a defined topic, which brings its own schema. */
+export type TopicFeedOptions<Context, Input, Params, Value, Prepared, Mapped, Snapshot, Control> =
+  TopicParams<Context, Input, Params> &
+    Omit<
+      BrokerFeedOptions<
+        Context,
+        Input,
+        'json',
+        StandardSchema<unknown, Value>,
+        Prepared,
+        Mapped,
+        Snapshot,
+        Control
+      >,
+      'decode' | 'schema'
+    >;

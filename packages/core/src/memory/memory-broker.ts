@@ -1,19 +1,18 @@
 import { checkAppend, checkTopic } from '../append-check.ts';
-import type {
-  AppendOptions,
-  Bounds,
-  Broker,
-  BrokerLog,
-  Loss,
-  Page,
-  Sink,
-  Start,
-} from '../broker.ts';
+import type { AppendOptions, Bounds, Loss, Page, Sink, Start } from '../broker.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError } from '../errors.ts';
+import { LocalAnnouncer } from '../local-announcer.ts';
 import { type Logger, type Meter, type Observer, resolveObserver } from '../observer.ts';
 import { integerOption, refuseOption } from '../option-check.ts';
 import type { Position } from '../position.ts';
+import {
+  type AppendedAll,
+  type CommitBroker,
+  type CommitLog,
+  checkAppendAll,
+  type TopicAppend,
+} from '../topic-commit.ts';
 import { MemoryStore, memoryStore } from './memory-store.ts';
 import type { AppendPolicy } from './topic-log.ts';
 
@@ -67,13 +66,18 @@ const FOLLOW_COMMITS = 256;
  * Makes a broker that keeps its topics in this process: for tests, for development, and for services that may forget.
  * It is also the reference of the seam, and as strict as a remote broker: readers are never called from inside an append.
  */
-export function memoryBroker(options: MemoryBrokerOptions = {}): Broker {
-  const log = new MemoryLog(resolveOptions(options));
-  const close = async (): Promise<void> => log.close();
-  return { name: 'memory', log, close, [Symbol.asyncDispose]: close };
+export function memoryBroker(options: MemoryBrokerOptions = {}): CommitBroker {
+  const resolved = resolveOptions(options);
+  const log = new MemoryLog(resolved);
+  const announcer = new LocalAnnouncer(resolved.store.audience);
+  const close = async (): Promise<void> => {
+    announcer.close();
+    log.close();
+  };
+  return { name: 'memory', log, announcer, close, [Symbol.asyncDispose]: close };
 }
 
-class MemoryLog implements BrokerLog {
+class MemoryLog implements CommitLog {
   readonly observer: Observer;
   readonly #options: ResolvedOptions;
   readonly #store: MemoryStore;
@@ -95,6 +99,17 @@ class MemoryLog implements BrokerLog {
     this.#checkOpen();
     const write = checkAppend(topic, value, options, this.#options.maxEntryBytes);
     return this.#store.append(topic, write, this.#options, this.#options.clock.now());
+  }
+
+  async appendAll(
+    appends: readonly TopicAppend[],
+    options: { readonly idempotencyKey?: string } = {},
+  ): Promise<AppendedAll> {
+    this.#checkOpen();
+    const writes = checkAppendAll(appends, options, this.#options.maxEntryBytes);
+    const now = this.#options.clock.now();
+    const positions = this.#store.appendAll(writes, options.idempotencyKey, this.#options, now);
+    return { positions };
   }
 
   async page(topic: string, from: Start, limit: number, signal?: AbortSignal): Promise<Page> {

@@ -1,6 +1,9 @@
 import type { CheckedAppend } from '../append-check.ts';
 import type { Bounds, Page, Start } from '../broker.ts';
+import { Audience } from '../local-announcer.ts';
 import type { Position } from '../position.ts';
+import type { CheckedTopicAppend } from '../topic-commit.ts';
+import { KeyedAppends } from './keyed-appends.ts';
 import { type AppendPolicy, TopicLog } from './topic-log.ts';
 
 /**
@@ -8,11 +11,32 @@ import { type AppendPolicy, TopicLog } from './topic-log.ts';
  * atomic; promises, checks of arguments and the end of reads are the broker's part.
  */
 export class MemoryStore {
+  /** Who hears what is announced, on every broker of the store. */
+  readonly audience: Audience = new Audience();
   readonly #logs = new Map<string, TopicLog>();
+  /** Keys of commits across topics. */
+  readonly #keyed = new KeyedAppends<readonly Position[]>();
 
   /** Writes one commit, or finds the earlier one of its idempotency key, and answers with the position after it. */
   append(topic: string, write: CheckedAppend, policy: AppendPolicy, now: number): Position {
     return this.#log(topic).append(write, policy, now);
+  }
+
+  /** Writes one commit to each topic, or finds the earlier ones of their common key, and answers with the positions after them. */
+  appendAll(
+    writes: readonly CheckedTopicAppend[],
+    key: string | undefined,
+    policy: AppendPolicy,
+    now: number,
+  ): readonly Position[] {
+    // Readers are told of each at once, but run later: they find all of them.
+    const append = (): readonly Position[] =>
+      writes.map(({ topic, ...write }) =>
+        this.#log(topic).append({ ...write, idempotencyKey: undefined }, policy, now),
+      );
+    if (key === undefined) return append();
+    const values = writes.map(({ topic, entries }) => [topic, entries.map(({ value }) => value)]);
+    return this.#keyed.once(key, values, policy.idempotencyWindowMs, now, append);
   }
 
   /** Reads verdict, bounds and commits. */

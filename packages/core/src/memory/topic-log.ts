@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { CheckedAppend } from '../append-check.ts';
 import type { Bounds, Commit, Entry, Loss, Page, Start } from '../broker.ts';
 import { BrokerError } from '../errors.ts';
 import { newEpoch, type Position } from '../position.ts';
+import { KeyedAppends } from './keyed-appends.ts';
 
 /** What an append leaves behind it. */
 export interface AppendPolicy {
@@ -17,8 +17,7 @@ export class TopicLog {
   readonly watchers: Set<() => void> = new Set();
   /** The retained commits by ordinal, oldest first: those after `#first`, up to and with `#last`. */
   readonly #commits = new Map<number, { readonly commit: Commit; readonly at: number }>();
-  /** The appends with a key, oldest first. */
-  readonly #keyed = new Map<string, KeyedAppend>();
+  readonly #keyed = new KeyedAppends<Position>();
   #first: Position = Object.freeze({ epoch: newEpoch(), id: '0', ordinal: 0 });
   #last: Position = this.#first;
   #entries = 0;
@@ -26,15 +25,9 @@ export class TopicLog {
   append(write: CheckedAppend, policy: AppendPolicy, now: number): Position {
     const { entries, idempotencyKey: key } = write;
     if (key === undefined) return this.#append(entries, policy, now);
-    const digest = digestOf(entries);
-    const earlier = this.#keyedAppend(key, now);
-    if (earlier === undefined) {
-      const position = this.#append(entries, policy, now);
-      this.#keyed.set(key, { digest, position, expires: now + policy.idempotencyWindowMs });
-      return position;
-    }
-    if (earlier.digest === digest) return earlier.position;
-    throw new BrokerError('IDEMPOTENCY_CONFLICT', 'the idempotency key was used for other values');
+    const values = entries.map((entry) => entry.value);
+    const append = (): Position => this.#append(entries, policy, now);
+    return this.#keyed.once(key, values, policy.idempotencyWindowMs, now, append);
   }
 
   page(start: Start, limit: number): Page {
@@ -108,29 +101,4 @@ export class TopicLog {
     if (held === undefined) throw new BrokerError('DAMAGED', `commit ${ordinal} is not in the log`);
     return held;
   }
-
-  #keyedAppend(key: string, now: number): KeyedAppend | undefined {
-    // Oldest first, so that the look stops at the first that is remembered. Brokers with other windows may have left
-    // some that expired behind it: those are looked at when their own key comes again.
-    for (const [name, { expires }] of this.#keyed) {
-      if (expires > now) break;
-      this.#keyed.delete(name);
-    }
-    const found = this.#keyed.get(key);
-    if (found === undefined || found.expires > now) return found;
-    this.#keyed.delete(key);
-    return undefined;
-  }
-}
-
-interface KeyedAppend {
-  readonly digest: string;
-  readonly position: Position;
-  readonly expires: number;
-}
-
-/** Stands for the values of an append: its key outlives what retention keeps of them. */
-function digestOf(entries: readonly Entry[]): string {
-  const values = entries.map((entry) => entry.value);
-  return createHash('sha256').update(JSON.stringify(values)).digest('base64');
 }

@@ -1,0 +1,148 @@
+import { checkAppend } from './append-check.ts';
+import type {
+  AppendOptions,
+  Bounds,
+  BrokerLog,
+  Commit,
+  Loss,
+  Page,
+  Sink,
+  Start,
+} from './broker.ts';
+import { isBrokerError } from './errors.ts';
+import type { Observer } from './observer.ts';
+import type { Position } from './position.ts';
+import type { KeyRing, SealingKey } from './seal-keys.ts';
+import type { SealOpener } from './seal-opener.ts';
+import { openCommit, sealCommit } from './sealed-commit.ts';
+import {
+  type CheckedTopicAppend,
+  type CommitLog,
+  checkAppendAll,
+  isCommitLog,
+  type TopicAppend,
+} from './topic-commit.ts';
+
+/** What a sealed broker writes, and which earlier appends it knows again. */
+export interface SealPolicy {
+  readonly keys: KeyRing;
+  readonly seals: boolean;
+  readonly acceptsPlaintext: boolean;
+}
+
+/** How an append is written: with a key, or as it is. */
+type Form = SealingKey | 'plain';
+
+/** A log whose store holds sealed values. */
+export class SealedLog implements BrokerLog {
+  readonly observer: Observer;
+  /** Undefined where the log takes no commits across topics. */
+  readonly appendAll?: CommitLog['appendAll'];
+  readonly #log: BrokerLog;
+  readonly #opener: SealOpener;
+  readonly #form: Form;
+  /** The forms that an earlier append of the same idempotency key may have. */
+  readonly #earlierForms: readonly Form[];
+  readonly #underWay = new Set<Promise<unknown>>();
+
+  constructor(log: BrokerLog, policy: SealPolicy, opener: SealOpener) {
+    this.observer = log.observer;
+    this.#log = log;
+    this.#opener = opener;
+    const { keys, seals, acceptsPlaintext } = policy;
+    const forms: readonly Form[] = acceptsPlaintext ? [...keys.all, 'plain'] : keys.all;
+    this.#form = seals ? keys.first : 'plain';
+    this.#earlierForms = forms.filter((form) => form !== this.#form);
+    if (isCommitLog(log)) {
+      this.appendAll = (appends, once = {}) =>
+        this.#appending(async (form) => {
+          const parts = checkAppendAll(appends, once);
+          return log.appendAll(
+            parts.map((part) => written(part, form)),
+            once,
+          );
+        });
+    }
+  }
+
+  append(
+    topic: string,
+    value: string | readonly string[],
+    options: AppendOptions = {},
+  ): Promise<Position> {
+    return this.#appending(async (form) => {
+      const checked = checkAppend(topic, value, options);
+      const { idempotencyKey } = checked;
+      const write = written({ topic, ...checked }, form);
+      const once = idempotencyKey === undefined ? {} : { idempotencyKey };
+      return this.#log.append(topic, write.value, { headers: write.headers, ...once });
+    });
+  }
+
+  async page(topic: string, from: Start, limit: number, signal?: AbortSignal): Promise<Page> {
+    const page = await this.#log.page(topic, from, limit, signal);
+    return page.verdict === 'ok' ? { ...page, commits: this.#opened(topic, page.commits) } : page;
+  }
+
+  follow(
+    topic: string,
+    from: Position,
+    sink: Sink,
+    signal: AbortSignal,
+  ): Promise<Loss | undefined> {
+    const opening: Sink = {
+      live: () => sink.live(),
+      commits: (commits) => sink.commits(this.#opened(topic, commits)),
+    };
+    return this.#log.follow(topic, from, opening, signal);
+  }
+
+  bounds(topic: string): Promise<Bounds> {
+    return this.#log.bounds(topic);
+  }
+
+  /** Resolves when every append that was begun before has been resolved or rejected. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+  }
+
+  #opened(topic: string, commits: readonly Commit[]): readonly Commit[] {
+    return commits.map((commit) => openCommit(commit, topic, this.#opener));
+  }
+
+  #appending<T>(appendAs: (form: Form) => Promise<T>): Promise<T> {
+    const appending = this.#inFormsThatWereUsed(appendAs);
+    this.#underWay.add(appending);
+    const done = (): void => void this.#underWay.delete(appending);
+    appending.then(done, done);
+    return appending;
+  }
+
+  /** Appends in the form of this broker, or finds the append of the same key in one that it may have had before. */
+  async #inFormsThatWereUsed<T>(appendAs: (form: Form) => Promise<T>): Promise<T> {
+    try {
+      return await appendAs(this.#form);
+    } catch (error) {
+      if (!isBrokerError(error, 'IDEMPOTENCY_CONFLICT')) throw error;
+      // The first of these appends may have been made before the key was changed, or by an instance that does not seal
+      // yet. A conflict has written nothing, so that one can ask after each.
+      for (const form of this.#earlierForms) {
+        const found = await appendAs(form).catch(ignoreConflict);
+        if (found !== undefined) return found;
+      }
+      throw error;
+    }
+  }
+}
+
+/** What is handed to the store in place of a part of an append. */
+function written(append: CheckedTopicAppend, form: Form): Required<TopicAppend> {
+  const { topic, entries, headers, idempotencyKey } = append;
+  if (form === 'plain') return { topic, value: entries.map(({ value }) => value), headers };
+  const sealed = sealCommit(entries, headers, topic, form, idempotencyKey);
+  return { topic, value: sealed.values, headers: sealed.headers };
+}
+
+function ignoreConflict(error: unknown): undefined {
+  if (!isBrokerError(error, 'IDEMPOTENCY_CONFLICT')) throw error;
+}
