@@ -249,7 +249,7 @@ export const COMMANDS: Faults<RedisFaultStore> = {
 export const TRIMS: Faults<RedisFaultStore> = {
   'the topic is trimmed past those who are away': {
     expected: ['trimmed'],
-    told: 'some',
+    told: 'missing',
     async inject(store, scene) {
       await scene.append(4 * SOME);
       await scene.delivered();
@@ -273,7 +273,7 @@ export const TRIMS: Faults<RedisFaultStore> = {
 export const PAUSES: Faults<RedisFaultStore> = {
   'the topic is trimmed past those who are connected and take nothing': {
     expected: ['trimmed'],
-    told: 'some',
+    told: 'missing',
     async inject(store, scene) {
       const resume = scene.pause();
       await scene.append(4 * SOME);

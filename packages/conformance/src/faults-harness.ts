@@ -32,11 +32,11 @@ export interface Fault<Store extends FaultStore> {
    */
   readonly expected: 'invisible' | readonly Loss[];
   /**
-   * Who must be told: everybody, everybody who was there, or somebody. Those who were away may stand before the loss, or
-   * be the only ones behind it.
+   * Who must be told: everybody, everybody who was there, or whoever misses an entry. Those who were away may stand before
+   * the loss, or come back to instances that still have in memory what the log has lost.
    * @default 'all'
    */
-  readonly told?: 'all' | 'there' | 'some';
+  readonly told?: 'all' | 'there' | 'missing';
   /** Does the fault, and ends it. Appends and deliveries go on meanwhile. */
   inject(store: Store, scene: FaultScene): Promise<void>;
 }
