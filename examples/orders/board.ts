@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import { brokerKind, dataDir, isDurable } from './broker.ts';
 import { Cluster } from './cluster.ts';
 import { freePort } from './free-port.ts';
+import { buildPage } from './page-build.ts';
 import { startProxy, type TcpProxy } from './proxy.ts';
 
 /** Serves the board until told to stop: one server, or two behind a proxy where they can share a log. */
@@ -13,7 +14,8 @@ export async function runBoard(
 ): Promise<void> {
   const kind = brokerKind(env);
   const port = await freePort(wantedPort);
-  const cluster = new Cluster({ env, log: console.log });
+  await using page = await buildPage();
+  const cluster = new Cluster({ env: { ...env, ORDERS_PAGE: page.dir }, log: console.log });
   let proxy: TcpProxy | undefined;
   try {
     if (kind === 'redis') {
@@ -22,6 +24,7 @@ export async function runBoard(
     } else {
       await cluster.add(port);
     }
+    await page.done;
     const after = isDurable(kind)
       ? 'clients go on where they were'
       : 'clients get a snapshot, since the memory broker forgets';
@@ -29,7 +32,9 @@ export async function runBoard(
     if (kind === 'journal') {
       console.log(`They are kept in ${dataDir(env)}: start the demo again, and the page goes on.`);
     }
-    console.log(`Type "kill" to end a server: ${after}. Ctrl-C ends the demo.\n`);
+    console.log(`Type "kill" to end a server: ${after}. Ctrl-C ends the demo.`);
+    if (kind === 'redis') console.log('Type "replace" to have one move its clients first.');
+    console.log();
     takeCommands(cluster, signal);
     if (!signal.aborted) await once(signal, 'abort');
   } finally {
@@ -38,12 +43,13 @@ export async function runBoard(
   }
 }
 
-/** Kills an instance for every `kill` on stdin, each in its turn. */
+/** Ends an instance for every `kill` or `replace` on stdin, each in its turn. */
 function takeCommands(cluster: Cluster, signal: AbortSignal): void {
   let turn = 0;
   createInterface({ input: process.stdin, signal }).on('line', (line) => {
-    if (line.trim() !== 'kill') return;
+    const command = line.trim();
+    if (command !== 'kill' && command !== 'replace') return;
     const live = cluster.instances.filter((instance) => instance.live);
-    live[turn++ % Math.max(live.length, 1)]?.kill().catch(console.error);
+    live[turn++ % Math.max(live.length, 1)]?.[command]().catch(console.error);
   });
 }

@@ -23,6 +23,8 @@ export interface Instance {
   readonly live: boolean;
   /** Ends its process as a crash would. Resolves when that is gone; another one follows. */
   kill(): Promise<void>;
+  /** Ends its process as a deploy does: it moves its clients first. Resolves when it is gone; another one follows. */
+  replace(): Promise<void>;
 }
 
 const SCRIPT = fileURLToPath(new URL('instance.ts', import.meta.url));
@@ -63,7 +65,7 @@ class Supervised implements Instance {
   readonly #options: ClusterOptions;
   #child: ChildProcess | undefined;
   #restart: NodeJS.Timeout | undefined;
-  #phase: 'down' | 'live' | 'closed' = 'down';
+  #phase: 'down' | 'live' | 'leaving' | 'closed' = 'down';
 
   constructor(name: string, port: number, options: ClusterOptions) {
     this.name = name;
@@ -87,15 +89,19 @@ class Supervised implements Instance {
     if (!started) throw new Error(`${this.name} ended before it listened on port ${this.port}`);
     if (this.#phase === 'closed') return;
     this.#phase = 'live';
+    child.once('message', () => {
+      if (this.#phase === 'live') this.#phase = 'leaving';
+    });
     this.#options.log(`${this.name} is live on port ${this.port}`);
     void exited.then(([code, signal]) => this.#onExit(signal ?? `code ${code}`));
   }
 
-  async kill(): Promise<void> {
-    if (this.#child === undefined || hasExited(this.#child)) return;
-    const exited = once(this.#child, 'exit');
-    this.#child.kill('SIGKILL');
-    await exited;
+  kill(): Promise<void> {
+    return this.#signal('SIGKILL');
+  }
+
+  replace(): Promise<void> {
+    return this.#signal('SIGTERM');
   }
 
   async close(): Promise<void> {
@@ -109,6 +115,13 @@ class Supervised implements Instance {
     if (child.connected) child.disconnect();
     await exited;
     clearTimeout(timer);
+  }
+
+  async #signal(signal: NodeJS.Signals): Promise<void> {
+    if (this.#child === undefined || hasExited(this.#child)) return;
+    const exited = once(this.#child, 'exit');
+    this.#child.kill(signal);
+    await exited;
   }
 
   #onExit(how: string): void {

@@ -1,9 +1,9 @@
 /**
  * One instance of the service, as a process of its own. It listens on `PORT`, tells its parent once it does, and ends when
- * the parent is gone, however that came about.
+ * the parent is gone, however that came about. On SIGTERM it tells its parent that it leaves, and moves its clients first.
  */
 import { type Broker, isBrokerError } from '@brokerfeed/core';
-import { dataDir, openBroker } from './broker.ts';
+import { brokerKind, dataDir, openBroker } from './broker.ts';
 import { OrderStore } from './order-store.ts';
 import { startServer } from './server.ts';
 
@@ -28,7 +28,22 @@ function open(): Broker {
 }
 
 const STOP_MS = 2_000;
+/** How clients are moved. Long enough for a balancer to notice, and together shorter than what a platform allows. */
+const DRAIN = {
+  overMs: Number(env.ORDERS_DRAIN_MS ?? 5_000),
+  graceMs: Number(env.ORDERS_GRACE_MS ?? 5_000),
+};
+let leaving = false;
 let stopping = false;
+
+/** Ends after the clients have moved; at once where there is no other server for them. */
+async function leave(): Promise<void> {
+  if (leaving) return;
+  leaving = true;
+  process.send?.('leaving');
+  if (brokerKind(env) === 'redis') await server.drain(DRAIN);
+  stop();
+}
 
 function stop(): void {
   if (stopping) return;
@@ -38,7 +53,7 @@ function stop(): void {
   void server.close().finally(() => process.exit(0));
 }
 
-process.on('SIGTERM', stop);
+process.on('SIGTERM', () => void leave());
 if (process.send === undefined) {
   process.on('SIGINT', stop);
   console.log(`http://127.0.0.1:${server.port}`);

@@ -1,48 +1,39 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { fileURLToPath } from 'node:url';
+import { extname, join } from 'node:path';
 
-const PAGE = new URL('page/index.html', import.meta.url);
-const SCRIPT = fileURLToPath(new URL('page/board.ts', import.meta.url));
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+};
 
-/** Serves the page and its script, and `POST /demo/kill`, which ends this process as a crash would. */
+/** Serves the built page of the folder `ORDERS_PAGE`, and `POST /demo/kill`, which ends this process as a crash would. */
 export async function serveFiles(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  try {
-    switch (`${request.method} ${request.url}`) {
-      case 'GET /':
-        return send(response, 200, 'text/html', await readFile(PAGE));
-      case 'GET /board.js':
-        return send(response, 200, 'text/javascript', await script());
-      case 'POST /demo/kill':
-        // Answered first: a browser sends a request again that was cut off, and so would kill the next one too.
-        response.once('finish', () => process.kill(process.pid, 'SIGKILL'));
-        return send(response, 202, 'text/plain', process.env.INSTANCE ?? 'the server');
-      default:
-        return send(response, 404, 'text/plain', 'not found');
-    }
-  } catch (error) {
-    console.error(error);
-    send(response, 500, 'text/plain', 'the page could not be made');
+  const url = request.url ?? '/';
+  if (request.method === 'POST' && url === '/demo/kill') {
+    // Answered first: a browser sends a request again that was cut off, and so would kill the next one too.
+    response.once('finish', () => process.kill(process.pid, 'SIGKILL'));
+    send(response, 202, 'text/plain', process.env.INSTANCE ?? 'the server');
+    return;
   }
+  const name = url === '/' ? 'index.html' : /^\/(assets\/[\w-]+\.\w+)$/.exec(url)?.[1];
+  const content = request.method === 'GET' ? await read(name) : undefined;
+  if (name === undefined || content === undefined) send(response, 404, 'text/plain', 'not found');
+  else send(response, 200, TYPES[extname(name)] ?? 'application/octet-stream', content);
 }
 
-let bundle: Promise<string> | undefined;
-
-/** Bundles the page's client, at the first asking. */
-function script(): Promise<string> {
-  bundle ??= bundleScript();
-  return bundle;
-}
-
-async function bundleScript(): Promise<string> {
-  // Loaded only here: an instance that is started again should be there soon.
-  const { build } = await import('esbuild');
-  const options = { bundle: true, format: 'esm', target: 'es2022', write: false } as const;
-  const { outputFiles } = await build({ entryPoints: [SCRIPT], ...options });
-  return outputFiles.map(({ text }) => text).join('');
+async function read(name: string | undefined): Promise<Buffer | undefined> {
+  const dir = process.env.ORDERS_PAGE;
+  if (name === undefined || dir === undefined) return undefined;
+  try {
+    return await readFile(join(dir, name));
+  } catch {
+    return undefined;
+  }
 }
 
 function send(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
