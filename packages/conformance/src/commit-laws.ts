@@ -131,6 +131,59 @@ export function commitLaws(of: GetSubject): void {
     },
   );
 
+  law('repeats that run at the same time on two instances write once', async (of) => {
+    const { log, peerLog } = of;
+    const parts = [freshTopic('a'), freshTopic('b')].map((topic) => ({ topic, value: 'x' }));
+    const once = { idempotencyKey: freshTopic('key') };
+    const all = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        (index % 2 === 0 ? log : peerLog).appendAll(
+          parts.map((part) => ({ ...part, headers: { attempt: String(index) } })),
+          once,
+        ),
+      ),
+    );
+    for (const { positions } of all) expect(positions).toEqual(all[0]?.positions);
+    for (const { topic } of parts) expect(await readAll(log, topic, 'earliest')).toHaveLength(1);
+  });
+
+  law(
+    'of other values under one key at the same time, one is written and the rest refused',
+    async (of) => {
+      const { log, peerLog } = of;
+      const [a, b] = [freshTopic('a'), freshTopic('b')];
+      const once = { idempotencyKey: freshTopic('key') };
+      const results = await Promise.allSettled(
+        Array.from({ length: 10 }, (_, index) =>
+          (index % 2 === 0 ? log : peerLog).appendAll(
+            [
+              { topic: a, value: 'same' },
+              { topic: b, value: `v-${index}` },
+            ],
+            once,
+          ),
+        ),
+      );
+      const refused = results.filter((result) => result.status === 'rejected');
+      expect(refused).toHaveLength(9);
+      for (const { reason } of refused)
+        expect(reason).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
+      expect(await readAll(log, a, 'earliest')).toHaveLength(1);
+      expect(await readAll(log, b, 'earliest')).toHaveLength(1);
+    },
+  );
+
+  law('a refused commit does not use up its key', async ({ log }) => {
+    const [a, b] = [freshTopic('a'), freshTopic('b')];
+    const once = { idempotencyKey: freshTopic('key') };
+    const good = { topic: a, value: 'x' };
+    await expect(log.appendAll([good, { topic: b, value: [] }], once)).rejects.toMatchObject({
+      code: 'VALUE_INVALID',
+    });
+    await log.appendAll([good, { topic: b, value: 'y' }], once);
+    expect(valuesOf(await readAll(log, b, 'earliest'))).toEqual([['y']]);
+  });
+
   law('the key of a commit across topics is not that of a single topic', async ({ log }) => {
     const topic = freshTopic();
     const once = { idempotencyKey: freshTopic('key') };

@@ -23,6 +23,19 @@ export function idempotencyLaws(of: GetSubject): void {
     expect(await log.append(topic, ['a'], { idempotencyKey: 'k' })).toEqual(first);
   });
 
+  test('headers do not make it another append: those of the first are kept', async () => {
+    const { log, peerLog } = of();
+    const topic = freshTopic();
+    const options = { idempotencyKey: 'k' };
+    const first = await log.append(topic, 'a', { ...options, headers: { trace: '1' } });
+    expect(await peerLog.append(topic, 'a', { ...options, headers: { trace: '2' } })).toEqual(
+      first,
+    );
+    expect(await log.append(topic, 'a', options)).toEqual(first);
+    const [commit] = await readAll(log, topic, 'earliest');
+    expect(commit?.entries.map(({ headers }) => ({ ...headers }))).toEqual([{ trace: '1' }]);
+  });
+
   test.each([
     ['another text', 'a', 'b'],
     ['a longer commit', ['a'], ['a', '']],

@@ -7,8 +7,8 @@ import { BrokerError } from './errors.ts';
  * At most once, and never waits for a watcher. Give a function where the text costs something to make: it is called only
  * if somebody may hear.
  *
- * Throws a `BrokerError`: `CLOSED`, `VALUE_INVALID` for what is no well-formed text, `UNSUPPORTED` where the broker carries
- * no announcements.
+ * Throws a `BrokerError`: `CLOSED`, `VALUE_INVALID` for what is no well-formed text, `TOPIC_INVALID` where it would have
+ * been sent, `UNSUPPORTED` where the broker carries no announcements.
  */
 export function announce(broker: Broker, topic: string, value: string | (() => string)): void {
   announcerOf(broker).announce(topic, value);

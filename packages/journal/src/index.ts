@@ -1,9 +1,8 @@
 export {
-  type AppendedAll,
+  type JournalAppendedAll,
   type JournalBroker,
   type JournalLog,
   journalBroker,
-  type TopicAppend,
 } from './journal-broker.ts';
 export type { FsyncPolicy, JournalOptions, JournalRetention } from './options.ts';
 export { type Finding, type VerifyReport, verify } from './verify.ts';

@@ -1,21 +1,24 @@
 import { setMaxListeners } from 'node:events';
 import {
+  type AppendedAll,
   type AppendOptions,
   type Bounds,
-  type Broker,
   BrokerError,
-  type BrokerLog,
+  type CommitBroker,
+  type CommitLog,
   checkAppend,
+  checkAppendAll,
   checkTopic,
+  LocalAnnouncer,
   type Loss,
-  MAX_COMMIT_ENTRIES,
   type Observer,
   type Page,
   type Position,
   type Sink,
   type Start,
+  type TopicAppend,
 } from '@brokerfeed/core';
-import type { Appended, TopicWrite } from './append-job.ts';
+import type { Appended } from './append-job.ts';
 import { Journal } from './journal.ts';
 import {
   type JournalOptions,
@@ -23,38 +26,26 @@ import {
   resolveJournalOptions,
 } from './options.ts';
 
-/** One part of a commit that spans topics. */
-export interface TopicAppend {
-  readonly topic: string;
-  readonly value: string | readonly string[];
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
 /** What {@link JournalLog.appendAll} wrote. */
-export interface AppendedAll {
+export interface JournalAppendedAll extends AppendedAll {
   /** The place in the journal of the one record that holds all of it. */
   readonly sequence: number;
-  /** The position after each commit, in the order of the list. */
-  readonly positions: readonly Position[];
 }
 
 /** The seam's log, and what one journal for all topics can do besides. */
-export interface JournalLog extends BrokerLog {
-  /**
-   * Appends to several topics, all or nothing, in one record: one commit to each topic. A topic may be named once. Rejects
-   * as `append` does.
-   */
+export interface JournalLog extends CommitLog {
+  /** Appends one commit to each topic, all or nothing, in one record. */
   appendAll(
     appends: readonly TopicAppend[],
     options?: { readonly idempotencyKey?: string },
-  ): Promise<AppendedAll>;
+  ): Promise<JournalAppendedAll>;
   /** Removes all but the newest commits of a topic, durably. Their bytes stay until retention takes their segments. */
   trim(topic: string, keepCommits: number): Promise<void>;
   /** Deletes a topic, durably. What is read from it or written to it next belongs to a new incarnation. */
   drop(topic: string): Promise<void>;
 }
 
-export interface JournalBroker extends Broker {
+export interface JournalBroker extends CommitBroker {
   readonly log: JournalLog;
 }
 
@@ -76,12 +67,14 @@ export function brokerOn(
   release: () => Promise<void>,
 ): JournalBroker {
   const log = new Log(journal, options);
+  const announcer = new LocalAnnouncer(journal.audience);
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => {
+    announcer.close();
     closed ??= log.close().then(release);
     return closed;
   };
-  return { name: 'journal', log, close, [Symbol.asyncDispose]: close };
+  return { name: 'journal', log, announcer, close, [Symbol.asyncDispose]: close };
 }
 
 class Log implements JournalLog {
@@ -124,15 +117,8 @@ class Log implements JournalLog {
   ): Promise<Appended> {
     return new Promise((resolve, reject) => {
       this.#checkOpen();
-      const { idempotencyKey: key } = options;
-      const keyed = key === undefined ? {} : { idempotencyKey: key };
-      const writes = appends.map(({ topic, value, headers }): TopicWrite => {
-        const given = { ...keyed, ...(headers === undefined ? {} : { headers }) };
-        const write = checkAppend(topic, value, given, this.#maxEntryBytes);
-        return { topic, entries: write.entries, headers: write.headers };
-      });
-      checkTogether(writes);
-      this.#journal.append(writes, key, true, resolve, reject);
+      const writes = checkAppendAll(appends, options, this.#maxEntryBytes);
+      this.#journal.append(writes, options.idempotencyKey, true, resolve, reject);
     });
   }
 
@@ -182,19 +168,5 @@ class Log implements JournalLog {
 
   #checkOpen(): void {
     if (this.#closing.signal.aborted) throw new BrokerError('CLOSED', 'the journal is closed');
-  }
-}
-
-function checkTogether(writes: readonly TopicWrite[]): void {
-  const topics = new Set(writes.map(({ topic }) => topic));
-  if (topics.size !== writes.length) {
-    throw new BrokerError('VALUE_INVALID', 'a commit names each of its topics once');
-  }
-  const entries = writes.reduce((sum, write) => sum + write.entries.length, 0);
-  if (writes.length === 0 || entries > MAX_COMMIT_ENTRIES) {
-    throw new BrokerError(
-      'VALUE_INVALID',
-      `a commit has 1 to ${MAX_COMMIT_ENTRIES} entries, not ${entries}`,
-    );
   }
 }

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import {
+  Audience,
   type Bounds,
   BrokerError,
   type Loss,
@@ -33,6 +34,8 @@ const BOOTS = 2 ** 48 - 1;
 
 /** An open folder. Brokers on it are instances of one service. */
 export class Journal {
+  /** Who hears what is announced, on every broker of the folder: all are in this process. */
+  readonly audience: Audience = new Audience();
   readonly #options: ResolvedJournalOptions;
   readonly #lock: FolderLock;
   readonly #state: JournalState;

@@ -1,4 +1,6 @@
-import { testBroker, testFeed } from '@brokerfeed/conformance';
+import { randomBytes } from 'node:crypto';
+import { type BrokerHarness, testBroker, testFeed } from '@brokerfeed/conformance';
+import { sealed } from '@brokerfeed/core';
 import { journalHarness } from './harness.ts';
 
 const SMALL_SEGMENT_BYTES = 16 * 1024;
@@ -12,6 +14,8 @@ testBroker(
   { runs: 50 },
 );
 
+testBroker('sealed journal', sealedHarness, { runs: 50 });
+
 testFeed('feeds on the journal', () => journalHarness({ fsync: 'never' }));
 
 testFeed(
@@ -19,3 +23,16 @@ testFeed(
   () => journalHarness({ segmentBytes: SMALL_SEGMENT_BYTES }),
   { runs: 50 },
 );
+
+async function sealedHarness(): Promise<BrokerHarness> {
+  const keys = [{ id: 'test', key: randomBytes(32) }];
+  const { broker, peer, ...harness } = await journalHarness({
+    fsync: 'never',
+    maxEntryBytes: 1024 ** 2,
+  });
+  return {
+    ...harness,
+    broker: sealed(broker, { keys }),
+    peer: async () => sealed(await peer(), { keys }),
+  };
+}

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import type { Position } from '@brokerfeed/core';
 import { describe, expect, test } from 'vitest';
-import { type JournalOptions, journalBroker } from '../src/index.ts';
+import { type JournalBroker, type JournalOptions, journalBroker } from '../src/index.ts';
+import { HandClock } from './crash-history.ts';
 import { temporaryFolder } from './harness.ts';
 
 describe('a commit that spans topics', () => {
@@ -48,6 +49,28 @@ describe('a commit that spans topics', () => {
     const other = log.appendAll([{ topic: 'a', value: '1' }], { idempotencyKey: 'k' });
     await expect(other).rejects.toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
     expect((await log.bounds('a')).last.ordinal).toBe(1);
+  });
+
+  test('is known by its key for the window, also in a folder that is opened anew', async () => {
+    using folder = temporaryFolder();
+    const clock = new HandClock();
+    const options: JournalOptions = { dir: folder.path, clock, idempotencyWindowMs: 1000 };
+    const appends = ['a', 'b'].map((topic) => ({ topic, value: 'x' }));
+    const ordinals = async ({ log }: JournalBroker): Promise<number[]> => {
+      const { positions } = await log.appendAll(appends, { idempotencyKey: 'k' });
+      const single = await log.append('c', 'x', { idempotencyKey: 'k' });
+      return [...positions, single].map(({ ordinal }) => ordinal);
+    };
+    {
+      await using broker = journalBroker(options);
+      expect(await ordinals(broker)).toEqual([1, 1, 1]);
+      clock.pass(999);
+      expect(await ordinals(broker)).toEqual([1, 1, 1]);
+    }
+    await using broker = journalBroker(options);
+    expect(await ordinals(broker)).toEqual([1, 1, 1]);
+    clock.pass(1);
+    expect(await ordinals(broker)).toEqual([2, 2, 2]);
   });
 
   test.each([

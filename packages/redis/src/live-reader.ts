@@ -92,6 +92,7 @@ export class LiveReader {
     this.#checks = new TopicChecks(options, servers, commands, {
       places: () => this.#places(),
       topics: () => this.#channels.size,
+      announcements: () => this.#someAnnouncements(),
       ping: async () => this.#connection?.redis.ping(),
       serverId: () => this.#connection?.serverId,
       fail: (error) => this.#fail(error),
@@ -266,6 +267,11 @@ export class LiveReader {
         for (const ear of [...ears]) ear.broken(error);
       }
     }
+  }
+
+  #someAnnouncements(): string | undefined {
+    for (const { key, ears } of this.#channels.values()) if (ears.size > 0) return key;
+    return undefined;
   }
 
   *#places(): Iterable<Place> {

@@ -14,6 +14,8 @@ export interface CheckedReader {
   places(): Iterable<Place>;
   /** How many. */
   topics(): number;
+  /** A channel of announcements, if there is one: no topic is asked after for those. */
+  announcements(): string | undefined;
   /** Resolves when all that the server sent before its answer was heard. */
   ping(): Promise<unknown>;
   /** The process at the other end. */
@@ -123,8 +125,38 @@ export class TopicChecks {
     if (now - this.#pingAt >= checkMs * NEARLY) {
       this.#pingAt = now;
       checks.push(this.#try(() => this.#reader.ping()));
+      checks.push(this.#try(() => this.#askForServer()));
     }
     return checks;
+  }
+
+  /** Asks whether announcements still go where they are listened for. */
+  async #askForServer(): Promise<void> {
+    const channel = this.#reader.announcements();
+    if (channel === undefined) return;
+    const serverId = await this.#commands.run(
+      channel,
+      async (redis, serverId) => {
+        await requirePrimary(redis);
+        return serverId;
+      },
+      { doing: 'a check of announcements', repeatable: true, signal: this.#reader.signal },
+    );
+    if (this.#isElsewhere(serverId)) this.#failElsewhere();
+  }
+
+  /** Whether commands reach another server than the one that is listened to. */
+  #isElsewhere(serverId: string | undefined): boolean {
+    const liveId = this.#reader.serverId();
+    const elsewhere = serverId !== undefined && liveId !== undefined && serverId !== liveId;
+    // Not at once again: while a slot is on its way, a topic may be in one place and its channel in another.
+    return elsewhere && this.#clock.now() - this.#startedAt >= this.#options.checkMs;
+  }
+
+  #failElsewhere(): void {
+    this.#reader.fail(
+      new BrokerError('UNAVAILABLE', 'a live read failed: its topics are on another server now'),
+    );
   }
 
   #ask(asked: readonly Asked[], most: number, question: Question): Promise<void>[] {
@@ -155,15 +187,7 @@ export class TopicChecks {
     await reader.ping();
     const silent = found.filter(isStillThere);
     if (silent.length === 0 || signal.aborted) return;
-    const liveId = reader.serverId();
-    const elsewhere = serverId !== undefined && liveId !== undefined && serverId !== liveId;
-    // Not at once again: while a slot is on its way, a topic may be in one place and its channel in another.
-    if (elsewhere && now - this.#startedAt >= this.#options.checkMs) {
-      reader.fail(
-        new BrokerError('UNAVAILABLE', 'a live read failed: its topics are on another server now'),
-      );
-      return;
-    }
+    if (this.#isElsewhere(serverId)) return this.#failElsewhere();
     for (const { place } of silent) {
       place.hastyUntil = now + HASTY_FOR_MS;
       place.events.moved();

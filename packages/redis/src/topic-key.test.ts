@@ -34,6 +34,30 @@ test('the key of an idempotency key is in the slot of its topic, and never the k
   );
 });
 
+test('the channel of announcements is in the slot of its topic, and is no key or channel of a topic', () => {
+  fc.assert(
+    fc.property(name, name, fc.constantFrom('p', '{t}', 'a{t}b'), (topic, other, prefix) => {
+      const keys = new TopicKeys('', prefix);
+      const said = keys.said(topic);
+      expect(hashed(said)).toBe(hashed(keys.topic(topic)));
+      expect(said).not.toBe(keys.topic(other));
+      expect(said === keys.said(other)).toBe(topic === other);
+    }),
+  );
+});
+
+test('under a hash tag the key of a commit across topics is in their slot, and nothing else', () => {
+  fc.assert(
+    fc.property(name, fc.constantFrom('p', '{t}', 'a{t}b'), fc.string(), (topic, prefix, key) => {
+      const keys = new TopicKeys('', prefix);
+      const topicKey = keys.topic(topic);
+      const once = keys.onceForAll(key);
+      if (prefix !== 'p') expect(hashed(once)).toBe(hashed(topicKey));
+      expect([topicKey, keys.said(topic), keys.once(topicKey, key)]).not.toContain(once);
+    }),
+  );
+});
+
 test.each(['', '{', '}', 'a}b{', '{}', '{a}{b}', '{{a}}', 7, null])('%j is no prefix', (prefix) => {
   expect(() => new TopicKeys('', prefix)).toThrow(/^prefix is /);
 });

@@ -36,15 +36,31 @@ export class TopicKeys {
     return this.#prefix + encodeTopic(topic);
   }
 
+  /** Names the channel of a topic's announcements: in the topic's slot, and never that of its commits. */
+  said(topic: string): string {
+    const key = this.topic(topic);
+    return this.#tagged ? `${key}%said` : `{${key}}:said`;
+  }
+
   /** Names the key that remembers an idempotency key: in the topic's slot, and never the key of a topic. */
   once(topicKey: string, idempotencyKey: string): string {
-    const digest = createHash('sha256').update(idempotencyKey).digest('base64url');
+    const digest = digestOf(idempotencyKey);
     // No encoded topic holds a % that no two hex digits follow.
     return this.#tagged ? `${topicKey}%once:${digest}` : `{${topicKey}}:once:${digest}`;
+  }
+
+  /** Names the key that remembers the idempotency key of a commit across topics. In their slot if the prefix has a hash tag. */
+  onceForAll(idempotencyKey: string): string {
+    const digest = digestOf(idempotencyKey);
+    return this.#tagged ? `${this.#prefix}%all:${digest}` : `{${this.#prefix}}all:${digest}`;
   }
 }
 
 /** Encodes a topic's name so that it holds no brace: a cluster picks the slot of a key by what stands in its braces. */
 export function encodeTopic(topic: string): string {
   return topic.replace(/[%{}]/g, (char) => ENCODED[char] as string);
+}
+
+function digestOf(idempotencyKey: string): string {
+  return createHash('sha256').update(idempotencyKey).digest('base64url');
 }

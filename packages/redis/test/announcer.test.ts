@@ -1,9 +1,17 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { type Announcer, announce, type Broker, type BrokerError, watch } from '@brokerfeed/core';
+import {
+  type Announcer,
+  announce,
+  type Broker,
+  type BrokerError,
+  type Clock,
+  watch,
+} from '@brokerfeed/core';
 import { type RedisBrokerOptions, redisBroker } from '@brokerfeed/redis';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
+import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { connections, eventually, openTopic } from './support.ts';
 
@@ -63,6 +71,51 @@ test('a watch whose connection is lost is told that announcements may be missing
   watching.close();
 });
 
+test('a watch on a server that is not the primary any more is moved to the one that is', async () => {
+  await using old = await startRedis();
+  await using next = await startRedis();
+  await using proxy = await startFaultProxy(old.port);
+  const client = new Redis({ port: proxy.port, lazyConnect: true });
+  await using broker = redisBroker({ client, checkMs: 200 });
+  const watching = await watch(broker, 'a', { only: 'announcements' });
+  announce(broker, 'a', 'before');
+  expect(await watching.next()).toMatchObject({ value: 'before' });
+  // The old one lives on, with the subscription; only commands find the new one.
+  proxy.retarget(next.port);
+  const admin = new Redis(old.port);
+  const [commands] = await connections(admin, 'brokerfeed');
+  await admin.client('KILL', 'ID', commands?.id as string);
+  admin.disconnect();
+  expect(await watching.next()).toEqual({ kind: 'lagged', missed: undefined });
+  announce(broker, 'a', 'after');
+  expect(await watching.next()).toMatchObject({ value: 'after' });
+});
+
+test('an instance that only announces finds the primary, when its server is none any more', async () => {
+  await using old = await startRedis();
+  await using next = await startRedis();
+  await using proxy = await startFaultProxy(old.port);
+  const client = new Redis({ port: proxy.port, lazyConnect: true });
+  await using broker = redisBroker({ client, prefix: 'p', checkMs: 50 });
+  await using there = openTopic({ url: next.url, prefix: 'p' });
+  const heard = await listen(there.broker, 'a');
+  const admin = new Redis(old.port);
+  announce(broker, 'a', 'not here');
+  await eventually(async () => {
+    const stats = await admin.call('INFO', 'commandstats');
+    return String(stats).includes('cmdstat_spublish:');
+  });
+  proxy.retarget(next.port);
+  // A primary that it cannot reach: while it loads what one has, it would refuse messages.
+  await admin.replicaof('127.0.0.1', 1);
+  admin.disconnect();
+  await eventually(async () => {
+    announce(broker, 'a', 'here');
+    return heard.values.length > 0;
+  });
+  expect(new Set(heard.values)).toEqual(new Set(['here']));
+});
+
 test('one who joins while the subscription is lost is told of no loss', async () => {
   await using redis = await startRedis();
   await using topic = openTopic({ url: redis.url });
@@ -103,6 +156,30 @@ test('close ends those who listen with CLOSED, and those who are about to', asyn
   expect(() => announce(topic.broker, 'a', 'x')).toThrow(expect.objectContaining(CLOSED));
 });
 
+test('close ends those whose subscription is lost, and waits to be tried again', async () => {
+  const redis = await startRedis();
+  // The next try never comes.
+  const clock: Clock = { now: () => Date.now(), after: () => () => {} };
+  await using topic = openTopic({ url: redis.url, clock });
+  const listening = await listen(topic.broker, 'a');
+  await redis[Symbol.asyncDispose]();
+  const joining = await eventually(async () => {
+    let joined = false;
+    const promise = listen(topic.broker, 'a');
+    void promise.then(
+      () => {
+        joined = true;
+      },
+      () => {},
+    );
+    await new Promise(setImmediate);
+    return joined ? undefined : { promise };
+  });
+  const refused = expect(joining.promise).rejects.toMatchObject(CLOSED);
+  await Promise.all([topic.broker.close(), refused]);
+  expect(listening.ends).toMatchObject([CLOSED]);
+});
+
 test('what was announced before a close is sent', async () => {
   await using topic = openTopic();
   const watching = await listen(topic.broker, 'a');
@@ -139,7 +216,7 @@ test('announcements that Redis does not take are lost, counted, and do not come 
   const { port } = stopped;
   await stopped[Symbol.asyncDispose]();
   const counted: Counted[] = [];
-  const options = { prefix: 'lost', meter: meterInto(counted) };
+  const options = { prefix: 'lost', retryMs: 60_000, meter: meterInto(counted) };
   const client = new Redis({ port, lazyConnect: true });
   await using broker = redisBroker({ client, ...options });
   for (const value of ['a', 'b']) announce(broker, 'a', value);

@@ -58,6 +58,10 @@ test('each part is announced to those who read its topic live', async () => {
       return read;
     }),
   );
+  const listener = topic.client.duplicate();
+  const notices: string[] = [];
+  listener.on('smessage', (_, text: string) => notices.push(text.slice(0, text.indexOf(' '))));
+  for (const name of names) await listener.ssubscribe(`${topic.prefix}:${name}`);
   const large = 'x'.repeat(100_000);
   const { positions } = await topic.log.appendAll([
     { topic: 'a', value: 'one' },
@@ -68,6 +72,9 @@ test('each part is announced to those who read its topic live', async () => {
   expect(reads.map(({ values }) => values)).toEqual([['one'], ['two', 'three'], [large]]);
   expect(reads.map(({ commits }) => at(commits, 0).position)).toEqual(positions);
   expect(at(at(at(reads, 1).commits, 0).entries, 1).headers).toEqual({ h: '1' });
+  await eventually(async () => notices.length === 3);
+  expect(notices).toEqual(['v', 'f', 'n']);
+  listener.disconnect();
 });
 
 test('retention is applied to every topic of the commit', async () => {

@@ -73,29 +73,6 @@ test('a commit across topics takes a prefix with a hash tag, and is refused with
   for (const { topic } of parts) expect((await apart.log.bounds(topic)).last.ordinal).toBe(0);
 });
 
-test('a watch hears on where its topic has moved to, and is told that announcements may be missing', async () => {
-  await using topic = openTopic({ client: userClient() });
-  const slot = keySlot(topic.key);
-  const from = await holderOf(slot);
-  const to = at(
-    cluster.nodes.filter((node) => node !== from),
-    0,
-  );
-  const watching = await watch(topic.broker, topic.topic, { only: 'announcements' });
-  const move = new SlotMove(slot, from, to);
-  await move.begin();
-  await move.moveKeys();
-  await move.finish();
-  expect(await watching.next()).toEqual({ kind: 'lagged', missed: undefined });
-  // What is sent to the old place is lost: another comes when somebody has been told where to.
-  announce(topic.broker, topic.topic, 'lost or not');
-  await eventually(async () => {
-    announce(topic.broker, topic.topic, 'there');
-    return (await watching.next({ timeoutMs: 50 })).kind === 'announcement';
-  });
-  watching.close();
-});
-
 test('quiet topics of many slots are asked after, each in its own', async () => {
   const client = userClient();
   const admin = cluster.client();
@@ -216,6 +193,29 @@ test('a topic is read and written on its way from one server to another', async 
   ]);
   expect((await topic.log.append(topic.topic, 'keyed', { idempotencyKey: 'k' })).ordinal).toBe(5);
   expect((await refused()).flat()).toEqual([]);
+});
+
+test('a watch hears on where its topic has moved to, and is told that announcements may be missing', async () => {
+  await using topic = openTopic({ client: userClient() });
+  const slot = keySlot(topic.key);
+  const from = await holderOf(slot);
+  const to = at(
+    cluster.nodes.filter((node) => node !== from),
+    0,
+  );
+  const watching = await watch(topic.broker, topic.topic, { only: 'announcements' });
+  const move = new SlotMove(slot, from, to);
+  await move.begin();
+  await move.moveKeys();
+  await move.finish();
+  expect(await watching.next()).toEqual({ kind: 'lagged', missed: undefined });
+  // What is sent to the old place is lost: another comes when somebody has been told where to.
+  announce(topic.broker, topic.topic, 'lost or not');
+  await eventually(async () => {
+    announce(topic.broker, topic.topic, 'there');
+    return (await watching.next({ timeoutMs: 50 })).kind === 'announcement';
+  });
+  watching.close();
 });
 
 /** A client that knows one node, and may do no more than SECURITY.md says. */

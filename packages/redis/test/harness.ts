@@ -1,4 +1,5 @@
 import type { BrokerHarness } from '@brokerfeed/conformance';
+import type { CommitBroker } from '@brokerfeed/core';
 import { redisBroker } from '@brokerfeed/redis';
 import { Redis } from 'ioredis';
 import { inject } from 'vitest';
@@ -7,10 +8,12 @@ import { inject } from 'vitest';
 const BLOCK_MS = 50;
 
 /** Brokers on the run's Redis, under a prefix of their own, as the laws want them. */
-export async function redisHarness(): Promise<BrokerHarness> {
+export async function redisHarness(
+  wrap: (broker: CommitBroker) => CommitBroker = (broker) => broker,
+): Promise<BrokerHarness> {
   const client = new Redis(inject('redisUrl'));
   const prefix = `laws-${crypto.randomUUID()}`;
-  const make = () => redisBroker({ client, prefix, checkMs: BLOCK_MS });
+  const make = () => wrap(redisBroker({ client, prefix, checkMs: BLOCK_MS }));
   const broker = make();
   return {
     broker,

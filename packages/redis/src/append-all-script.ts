@@ -1,0 +1,75 @@
+import { type CheckedAppend, newEpoch } from '@brokerfeed/core';
+import type { AppendPolicy } from './append-script.ts';
+import { commitFields } from './commit-codec.ts';
+import { LUA_APPEND } from './lua-append.ts';
+
+/** Answers the arguments of the script that appends to several topics. */
+export function appendAllArgs(
+  { trim, maxEntries, maxAgeMs, once }: AppendPolicy,
+  writes: readonly CheckedAppend[],
+): (string | number)[] {
+  const known = once === undefined ? [] : [once.digest, once.windowMs];
+  const parts = writes.flatMap((write): (string | number)[] => {
+    const fields = commitFields(write);
+    // Each its own: two topics are never of one epoch.
+    return [newEpoch(), fields.length, ...fields];
+  });
+  return [trim, maxEntries, maxAgeMs, writes.length, ...known, ...parts];
+}
+
+/**
+ * Appends one commit to each of several topics and announces them, or finds those that an earlier call with the same
+ * idempotency key wrote. Redis takes nothing back of what a script has done when it fails: so whatever may refuse a topic is
+ * asked of all before the first is written to.
+ *
+ * Keys: the topics; and, with an idempotency key, what remembers it. Arguments: the trim operator, the newest commits to
+ * keep and their age in milliseconds (0 for no bound), the count of topics; with an idempotency key the digest of all topics
+ * and values, and the window in milliseconds; and for each topic the epoch to give it if it has none, the count of the
+ * commit's fields, and the fields.
+ *
+ * Answers epoch, id and ordinal of each, in turn, or the one word `conflict`.
+ */
+export const APPEND_ALL_SCRIPT: string = `${LUA_APPEND}
+local trim, keep, age, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local once = KEYS[count + 1]
+
+if once then
+  local known = redis.call('GET', once)
+  if known then
+    local digest, places = string.match(known, '^(%S+) (.+)$')
+    if digest ~= ARGV[5] then return { 'conflict' } end
+    local reply = {}
+    for epoch, id, ordinal in string.gmatch(places, '(%S+) (%S+) (%d+)') do
+      reply[#reply + 1] = epoch
+      reply[#reply + 1] = id
+      reply[#reply + 1] = tonumber(ordinal)
+    end
+    return reply
+  end
+end
+
+local parts = {}
+local at = once and 7 or 5
+for i = 1, count do
+  local stream, failed = open(KEYS[i], ARGV[at])
+  if not stream then return failed end
+  local first = at + 2
+  local last = at + 1 + ARGV[at + 1]
+  parts[i] = { key = KEYS[i], stream = stream, first = first, last = last }
+  at = last + 1
+end
+
+local reply, places = {}, {}
+for _, part in ipairs(parts) do
+  local epoch = part.stream.epoch
+  part.id, part.ordinal = add(part.key, part.stream, trim, keep, part.first, part.last)
+  reply[#reply + 1] = epoch
+  reply[#reply + 1] = part.id
+  reply[#reply + 1] = tonumber(part.ordinal)
+  places[#places + 1] = epoch .. ' ' .. part.id .. ' ' .. part.ordinal
+end
+if once then redis.call('SET', once, ARGV[5] .. ' ' .. table.concat(places, ' '), 'PX', ARGV[6]) end
+for _, part in ipairs(parts) do trimByAge(part.key, part.stream, part.id, trim, age) end
+for _, part in ipairs(parts) do tell(part.key, part.stream, part.id, part.ordinal, part.first, part.last) end
+return reply
+`;
