@@ -20,7 +20,7 @@ export function settled(): Promise<void> {
 
 type RigOptions<A extends object> = FeedOptions<A> & { readonly broker?: MemoryBrokerOptions };
 
-interface Subscription<A extends object> {
+interface Subscription {
   readonly reader: FeedReader;
   readonly abort: AbortController;
   /** Reads so many frames. */
@@ -95,7 +95,7 @@ export class FeedRig<A extends object = object> {
     return tailsOf(this.log).size;
   }
 
-  open(lastEventId?: unknown, args?: A, feed: Feed<A> = this.feed): Promise<Subscription<A>> {
+  open(lastEventId?: unknown, args?: A, feed: Feed<A> = this.feed): Promise<Subscription> {
     return subscribe(feed, lastEventId, args);
   }
 }
@@ -105,7 +105,7 @@ export async function subscribe<A extends object>(
   feed: Feed<A>,
   lastEventId?: unknown,
   args?: A,
-): Promise<Subscription<A>> {
+): Promise<Subscription> {
   const abort = new AbortController();
   const reader = await feed.open({
     topic: TOPIC,
