@@ -55,6 +55,8 @@ export class RedisLog implements CommitLog {
   readonly #servers: Servers;
   readonly #commands: Commands;
   readonly #readers: LiveReaders;
+  /** When a connection was last asked whether it is the primary's. */
+  readonly #provedAt = new WeakMap<Redis, number>();
   readonly #closing = new AbortController();
   readonly #appends = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
@@ -135,11 +137,12 @@ export class RedisLog implements CommitLog {
     const key = this.#options.keys.topic(topic);
     const args = [newEpoch(), ...startArgs(from, limit)];
     const read = async (redis: Redis): Promise<PageReply> => {
+      const [reply] = await Promise.all([PAGE.call(redis, [key], args), this.#provePrimary(redis)]);
       // Typed unknown by ioredis: what the script returns.
-      const reply = (await PAGE.call(redis, [key], args)) as PageReply;
+      const page = reply as PageReply;
       // A replica may lack what a good position names.
-      if (reply[0] !== 'ok') await requirePrimary(redis);
-      return reply;
+      if (page[0] !== 'ok') await requirePrimary(redis);
+      return page;
     };
     const running = this.#commands.run(key, read, {
       doing: `a read of topic ${describe(topic)}`,
@@ -147,6 +150,15 @@ export class RedisLog implements CommitLog {
       signal,
     });
     return readPage(await until(running, this.#closing.signal, signal));
+  }
+
+  /** Now and then, since a primary that was made a replica keeps its connections, and answers with what it had then. */
+  async #provePrimary(redis: Redis): Promise<void> {
+    const { clock, checkMs } = this.#options;
+    const now = clock.now();
+    if (now - (this.#provedAt.get(redis) ?? Number.NEGATIVE_INFINITY) < checkMs) return;
+    this.#provedAt.set(redis, now);
+    await requirePrimary(redis);
   }
 
   async follow(
