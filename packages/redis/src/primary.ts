@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { isReplyError } from './redis-error.ts';
+import { isReplyError, NoPrimaryError } from './redis-error.ts';
 
 /** Reads INFO's `replication`. */
 export function isReplica(info: string): boolean {
@@ -20,13 +20,4 @@ export async function requirePrimary(redis: Redis): Promise<void> {
     throw error;
   }
   if (isReplica(info)) throw new NoPrimaryError();
-}
-
-/** What was read came from a replica. */
-export class NoPrimaryError extends Error {
-  override readonly name = 'NoPrimaryError';
-
-  constructor() {
-    super('the server is a replica now');
-  }
 }

@@ -24,9 +24,18 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   MISCONF: 'busy',
 };
 
+/** What was read came from a replica. */
+export class NoPrimaryError extends Error {
+  override readonly name = 'NoPrimaryError';
+
+  constructor() {
+    super('the server is a replica now');
+  }
+}
+
 /** Tells what an error means for the command it answers. */
 export function outcomeOf(error: unknown): Outcome {
-  if (error instanceof Error && error.name === 'NoPrimaryError') return 'moved';
+  if (error instanceof NoPrimaryError) return 'moved';
   const code = replyCode(error);
   return code === undefined ? 'lost' : (OUTCOMES[code] ?? 'refused');
 }
