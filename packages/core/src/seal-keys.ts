@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { BrokerError } from './errors.ts';
 import { refuseOption } from './option-check.ts';
 
 /** A key of a key ring. */
@@ -9,6 +10,12 @@ export interface SealKey {
   readonly key: Uint8Array | string;
 }
 
+/**
+ * The keys of a sealed broker, or what answers them: it is asked with each append and with each read, and what it answers
+ * is looked at again only where that is another list. It answers at once: keep what a key service said.
+ */
+export type SealKeys = readonly SealKey[] | (() => readonly SealKey[]);
+
 /** A key as it is used. */
 export interface SealingKey {
   readonly id: string;
@@ -17,18 +24,41 @@ export interface SealingKey {
   readonly nonces: KeyObject;
 }
 
-/** The keys of a sealed broker: the first seals, all open. */
+/** Keys as they are used: the first seals, all open. */
 export interface KeyRing {
   readonly first: SealingKey;
   readonly all: readonly SealingKey[];
   of(id: string): SealingKey | undefined;
 }
 
+/** Answers the keys of the moment. Throws `UNAVAILABLE` where they cannot be had. */
+export type KeySource = () => KeyRing;
+
 const ID = /^[A-Za-z0-9_-]{1,32}$/;
 const KEY_BYTES = 32;
 
+/** Makes the source of the keys. Throws `OPTION_INVALID` for a list that is none; a function is not asked yet. */
+export function keySource(keys: SealKeys): KeySource {
+  if (typeof keys !== 'function') {
+    const ring = keyRing(keys);
+    return () => ring;
+  }
+  let known: { readonly given: readonly SealKey[]; readonly ring: KeyRing } | undefined;
+  return () => {
+    try {
+      const given = keys();
+      if (known?.given !== given) known = { given, ring: keyRing(given) };
+      return known.ring;
+    } catch (error) {
+      throw new BrokerError('UNAVAILABLE', 'the keys of the sealed broker cannot be had', {
+        cause: error,
+      });
+    }
+  };
+}
+
 /** Checks the keys. Throws `OPTION_INVALID`; no key is ever part of the sentence. */
-export function keyRing(keys: readonly SealKey[]): KeyRing {
+function keyRing(keys: readonly SealKey[]): KeyRing {
   if (!Array.isArray(keys) || keys.length === 0)
     refuseOption('keys', 'a list of at least one { id, key }', keys);
   const all = keys.map(sealingKey);

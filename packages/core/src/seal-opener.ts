@@ -9,10 +9,13 @@ import {
   type SealRefusalReason,
   type SealScope,
 } from './seal.ts';
-import type { KeyRing } from './seal-keys.ts';
+import type { KeyRing, KeySource } from './seal-keys.ts';
 
-/** One warning per reason in this time, in milliseconds; the others in between are at debug. */
-const WARN_EVERY_MS = 10_000;
+/** One line at its level per reason in this time, in milliseconds; the others in between are at debug. */
+const LOUD_EVERY_MS = 10_000;
+
+/** Why something was not opened: the entry's own reason, or that there were no keys to try. */
+type Refused = SealRefusalReason | 'keys';
 
 /** The address of an entry, for the log. */
 export interface SealPlace {
@@ -22,13 +25,13 @@ export interface SealPlace {
 
 /** Opens what a store holds. What does not open is counted by reason, and told so that the log stays readable. */
 export class SealOpener {
-  readonly #keys: KeyRing;
+  readonly #keys: KeySource;
   readonly #acceptsPlaintext: boolean;
   readonly #observer: Observer;
   readonly #clock: Clock;
-  readonly #refused = new Map<SealRefusalReason, { count: number; quietUntil: number }>();
+  readonly #refused = new Map<Refused, { count: number; quietUntil: number }>();
 
-  constructor(keys: KeyRing, acceptsPlaintext: boolean, observer: Observer, clock: Clock) {
+  constructor(keys: KeySource, acceptsPlaintext: boolean, observer: Observer, clock: Clock) {
     this.#keys = keys;
     this.#acceptsPlaintext = acceptsPlaintext;
     this.#observer = observer;
@@ -36,13 +39,32 @@ export class SealOpener {
   }
 
   /**
+   * Answers the keys to open with. Throws `UNAVAILABLE` where they cannot be had: what was sealed is not lost then, and can
+   * be read later.
+   */
+  ring(topic: string): KeyRing {
+    try {
+      return this.#keys();
+    } catch (error) {
+      this.#refuse('keys', error, topic, undefined);
+      throw error;
+    }
+  }
+
+  /**
    * Answers what was sealed, with the headers that `headers` opens; the entry itself where it is plain text and that is
    * accepted; or one that is unreadable.
    */
-  open(entry: Entry, scope: SealScope, headers: () => Entry['headers'], place?: SealPlace): Entry {
+  open(
+    entry: Entry,
+    ring: KeyRing,
+    scope: SealScope,
+    headers: () => Entry['headers'],
+    place?: SealPlace,
+  ): Entry {
     try {
       if (isSealed(entry.value)) {
-        const opened = { value: this.text(entry.value, scope), headers: headers() };
+        const opened = { value: openSealed(entry.value, ring, scope), headers: headers() };
         this.#observer.meter.count('brokerfeed.sealed.opened', 1);
         return opened;
       }
@@ -50,14 +72,9 @@ export class SealOpener {
       throw new SealRefusal('unsealed');
     } catch (error) {
       if (!(error instanceof SealRefusal)) throw error;
-      this.#refuse(error, scope.topic, place);
+      this.#refuse(error.reason, error, scope.topic, place);
       return { value: '', headers: NO_HEADERS, unreadable: error };
     }
-  }
-
-  /** Opens a sealed text. Throws a {@link SealRefusal}. */
-  text(text: string, scope: SealScope): string {
-    return openSealed(text, this.#keys, scope);
   }
 
   /** Logs what was refused, if anything. */
@@ -68,15 +85,16 @@ export class SealOpener {
     this.#refused.clear();
   }
 
-  #refuse(error: SealRefusal, topic: string, place: SealPlace | undefined): void {
-    const { reason } = error;
+  #refuse(reason: Refused, error: unknown, topic: string, place: SealPlace | undefined): void {
     const now = this.#clock.now();
     const tally = this.#refused.get(reason) ?? { count: 0, quietUntil: 0 };
     this.#refused.set(reason, tally);
     tally.count += 1;
     this.#observer.meter.count('brokerfeed.sealed.refused', 1, { reason });
-    const level = now < tally.quietUntil ? 'debug' : 'warn';
-    if (level === 'warn') tally.quietUntil = now + WARN_EVERY_MS;
+    // Keys that cannot be had stop every reader; what does not open is a matter of that entry.
+    const loud = reason === 'keys' ? 'error' : 'warn';
+    const level = now < tally.quietUntil ? 'debug' : loud;
+    if (level === loud) tally.quietUntil = now + LOUD_EVERY_MS;
     const fields = { topic, ...place, reason, count: tally.count, err: error };
     this.#observer.logger[level](fields, 'brokerfeed.sealed.refused');
   }

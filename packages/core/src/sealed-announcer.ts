@@ -1,33 +1,33 @@
 import type { Announcement, AnnouncementReceiver, Announcer } from './announcer.ts';
 import { checkValue, NO_HEADERS } from './append-check.ts';
 import { type SealScope, seal } from './seal.ts';
-import type { SealingKey } from './seal-keys.ts';
+import type { KeyRing, KeySource } from './seal-keys.ts';
 import type { SealOpener } from './seal-opener.ts';
 
 /** Carries announcements sealed: between instances they pass through the same server as the log. */
 export class SealedAnnouncer implements Announcer {
   readonly #announcer: Announcer;
-  readonly #key: SealingKey | undefined;
+  readonly #keys: KeySource | undefined;
   readonly #opener: SealOpener;
   /** Opened once, however many of this process hear it. Undefined where it does not open. */
   readonly #opened = new WeakMap<
     Announcement,
-    { readonly announcement: Announcement | undefined }
+    { readonly announcement: Announcement | 'no keys' | undefined }
   >();
 
-  /** Without a key it does not seal, and only opens. */
-  constructor(announcer: Announcer, key: SealingKey | undefined, opener: SealOpener) {
+  /** Without keys it does not seal, and only opens. */
+  constructor(announcer: Announcer, keys: KeySource | undefined, opener: SealOpener) {
     this.#announcer = announcer;
-    this.#key = key;
+    this.#keys = keys;
     this.#opener = opener;
   }
 
   announce(topic: string, value: string | (() => string)): void {
-    const key = this.#key;
+    const keys = this.#keys;
     const sealing = (): string => {
       const text: unknown = typeof value === 'function' ? value() : value;
       checkValue(text);
-      return key === undefined ? text : seal(text, key, scopeOf(topic));
+      return keys === undefined ? text : seal(text, keys().first, scopeOf(topic));
     };
     this.#announcer.announce(topic, sealing);
   }
@@ -35,25 +35,37 @@ export class SealedAnnouncer implements Announcer {
   listen(topic: string, receiver: AnnouncementReceiver): Promise<() => void> {
     return this.#announcer.listen(topic, {
       receive: (sealed) => {
-        const announcement = this.#open(sealed);
-        if (announcement !== undefined) receiver.receive(announcement);
+        const opened = this.#open(sealed);
+        if (opened === 'no keys') receiver.interrupted();
+        else if (opened !== undefined) receiver.receive(opened);
       },
       interrupted: () => receiver.interrupted(),
       end: (error) => receiver.end(error),
     });
   }
 
-  #open(sealed: Announcement): Announcement | undefined {
+  #open(sealed: Announcement): Announcement | 'no keys' | undefined {
     let opened = this.#opened.get(sealed);
     if (opened === undefined) {
-      const { topic, value } = sealed;
-      const headers = NO_HEADERS;
-      const entry = this.#opener.open({ value, headers }, scopeOf(topic), () => headers);
-      const announcement = Object.freeze({ kind: sealed.kind, topic, value: entry.value });
-      opened = { announcement: entry.unreadable === undefined ? announcement : undefined };
+      opened = { announcement: this.#openNow(sealed) };
       this.#opened.set(sealed, opened);
     }
     return opened.announcement;
+  }
+
+  #openNow({ kind, topic, value }: Announcement): Announcement | 'no keys' | undefined {
+    let ring: KeyRing;
+    try {
+      ring = this.#opener.ring(topic);
+    } catch {
+      // It was told, and an announcement does not come again.
+      return 'no keys';
+    }
+    const headers = NO_HEADERS;
+    const entry = this.#opener.open({ value, headers }, ring, scopeOf(topic), () => headers);
+    return entry.unreadable === undefined
+      ? Object.freeze({ kind, topic, value: entry.value })
+      : undefined;
   }
 }
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { headerBag, NO_HEADERS } from './append-check.ts';
 import type { Commit, Entry, Headers } from './broker.ts';
-import { SealRefusal, seal } from './seal.ts';
-import type { SealingKey } from './seal-keys.ts';
+import { openSealed, SealRefusal, seal } from './seal.ts';
+import type { KeyRing, SealingKey } from './seal-keys.ts';
 import type { SealOpener } from './seal-opener.ts';
 
 /** The one header that the store sees: those of the commit, sealed. It is always there, so that it cannot be taken off. */
@@ -35,18 +35,23 @@ export function sealCommit(
 }
 
 /** Makes the commit that readers get. Nothing is opened before it is read. */
-export function openCommit(commit: Commit, topic: string, opener: SealOpener): Commit {
+export function openCommit(
+  commit: Commit,
+  topic: string,
+  opener: SealOpener,
+  ring: KeyRing,
+): Commit {
   const { previous, position, entries } = commit;
   let headers: { readonly bag: Headers } | { readonly error: unknown } | undefined;
   const openHeaders = (): Headers => {
-    headers ??= attempt(() => headersOf(entries, topic, opener));
+    headers ??= attempt(() => headersOf(entries, topic, ring));
     if ('error' in headers) throw headers.error;
     return headers.bag;
   };
   const opening = entries.map((entry, index) => {
     const place = { generation: position.ordinal, index };
     const scope = { purpose: 'value', topic } as const;
-    return new SealedEntry(() => opener.open(entry, scope, openHeaders, place));
+    return new SealedEntry(() => opener.open(entry, ring, scope, openHeaders, place));
   });
   return { previous, position, entries: opening };
 }
@@ -85,11 +90,11 @@ class SealedEntry implements Entry {
   }
 }
 
-function headersOf(entries: readonly Entry[], topic: string, opener: SealOpener): Headers {
+function headersOf(entries: readonly Entry[], topic: string, ring: KeyRing): Headers {
   const sealed = entries[0]?.headers[SEAL_HEADER];
   if (sealed === undefined) throw new SealRefusal('format');
   const commit = digestOf(entries.map(({ value }) => value));
-  const pairs = opener.text(sealed, { purpose: 'headers', topic, commit });
+  const pairs = openSealed(sealed, ring, { purpose: 'headers', topic, commit });
   if (pairs === '[]') return NO_HEADERS;
   // It has proved to be written by `sealCommit`.
   return headerBag(JSON.parse(pairs) as [string, string][]);

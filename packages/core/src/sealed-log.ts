@@ -12,7 +12,7 @@ import type {
 import { isBrokerError } from './errors.ts';
 import type { Observer } from './observer.ts';
 import type { Position } from './position.ts';
-import type { KeyRing, SealingKey } from './seal-keys.ts';
+import type { KeySource, SealingKey } from './seal-keys.ts';
 import type { SealOpener } from './seal-opener.ts';
 import { openCommit, sealCommit } from './sealed-commit.ts';
 import {
@@ -25,7 +25,7 @@ import {
 
 /** What a sealed broker writes, and which earlier appends it knows again. */
 export interface SealPolicy {
-  readonly keys: KeyRing;
+  readonly keys: KeySource;
   readonly seals: boolean;
   readonly acceptsPlaintext: boolean;
 }
@@ -40,19 +40,14 @@ export class SealedLog implements BrokerLog {
   readonly appendAll?: CommitLog['appendAll'];
   readonly #log: BrokerLog;
   readonly #opener: SealOpener;
-  readonly #form: Form;
-  /** The forms that an earlier append of the same idempotency key may have. */
-  readonly #earlierForms: readonly Form[];
+  readonly #policy: SealPolicy;
   readonly #underWay = new Set<Promise<unknown>>();
 
   constructor(log: BrokerLog, policy: SealPolicy, opener: SealOpener) {
     this.observer = log.observer;
     this.#log = log;
     this.#opener = opener;
-    const { keys, seals, acceptsPlaintext } = policy;
-    const forms: readonly Form[] = acceptsPlaintext ? [...keys.all, 'plain'] : keys.all;
-    this.#form = seals ? keys.first : 'plain';
-    this.#earlierForms = forms.filter((form) => form !== this.#form);
+    this.#policy = policy;
     if (isCommitLog(log)) {
       this.appendAll = (appends, once = {}) =>
         this.#appending(async (form) => {
@@ -73,9 +68,9 @@ export class SealedLog implements BrokerLog {
     return this.#appending(async (form) => {
       const checked = checkAppend(topic, value, options);
       const { idempotencyKey } = checked;
-      const write = written({ topic, ...checked }, form);
+      const { value: sealed, ...how } = written({ topic, ...checked }, form);
       const once = idempotencyKey === undefined ? {} : { idempotencyKey };
-      return this.#log.append(topic, write.value, { headers: write.headers, ...once });
+      return this.#log.append(topic, sealed, { ...how, ...once });
     });
   }
 
@@ -84,17 +79,44 @@ export class SealedLog implements BrokerLog {
     return page.verdict === 'ok' ? { ...page, commits: this.#opened(topic, page.commits) } : page;
   }
 
-  follow(
+  async follow(
     topic: string,
     from: Position,
     sink: Sink,
     signal: AbortSignal,
   ): Promise<Loss | undefined> {
-    const opening: Sink = {
-      live: () => sink.live(),
-      commits: (commits) => sink.commits(this.#opened(topic, commits)),
+    const reading = new AbortController();
+    const stop = (): void => reading.abort(signal.reason);
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop);
+    let failed: { readonly error: unknown } | undefined;
+    /** Runs a step that takes keys. Without them the read breaks, and whoever reads starts again from where it stood. */
+    const withKeys = (step: () => void): void => {
+      if (failed !== undefined) return;
+      try {
+        step();
+      } catch (error) {
+        failed = { error };
+        reading.abort();
+      }
     };
-    return this.#log.follow(topic, from, opening, signal);
+    const opening: Sink = {
+      live: () =>
+        withKeys(() => {
+          // One that could open nothing does not stand.
+          this.#opener.ring(topic);
+          sink.live();
+        }),
+      commits: (commits) => withKeys(() => sink.commits(this.#opened(topic, commits))),
+    };
+    try {
+      const loss = await this.#log.follow(topic, from, opening, reading.signal);
+      if (failed === undefined) return loss;
+    } finally {
+      signal.removeEventListener('abort', stop);
+    }
+    if (signal.aborted) return undefined;
+    throw failed.error;
   }
 
   bounds(topic: string): Promise<Bounds> {
@@ -107,7 +129,9 @@ export class SealedLog implements BrokerLog {
   }
 
   #opened(topic: string, commits: readonly Commit[]): readonly Commit[] {
-    return commits.map((commit) => openCommit(commit, topic, this.#opener));
+    if (commits.length === 0) return commits;
+    const ring = this.#opener.ring(topic);
+    return commits.map((commit) => openCommit(commit, topic, this.#opener, ring));
   }
 
   #appending<T>(appendAs: (form: Form) => Promise<T>): Promise<T> {
@@ -120,14 +144,18 @@ export class SealedLog implements BrokerLog {
 
   /** Appends in the form of this broker, or finds the append of the same key in one that it may have had before. */
   async #inFormsThatWereUsed<T>(appendAs: (form: Form) => Promise<T>): Promise<T> {
+    const { keys, seals, acceptsPlaintext } = this.#policy;
+    const form: Form = seals ? keys().first : 'plain';
     try {
-      return await appendAs(this.#form);
+      return await appendAs(form);
     } catch (error) {
       if (!isBrokerError(error, 'IDEMPOTENCY_CONFLICT')) throw error;
       // The first of these appends may have been made before the key was changed, or by an instance that does not seal
       // yet. A conflict has written nothing, so that one can ask after each.
-      for (const form of this.#earlierForms) {
-        const found = await appendAs(form).catch(ignoreConflict);
+      const forms: readonly Form[] = acceptsPlaintext ? [...keys().all, 'plain'] : keys().all;
+      for (const earlier of forms) {
+        if (earlier === form) continue;
+        const found = await appendAs(earlier).catch(ignoreConflict);
         if (found !== undefined) return found;
       }
       throw error;
@@ -136,11 +164,13 @@ export class SealedLog implements BrokerLog {
 }
 
 /** What is handed to the store in place of a part of an append. */
-function written(append: CheckedTopicAppend, form: Form): Required<TopicAppend> {
-  const { topic, entries, headers, idempotencyKey } = append;
-  if (form === 'plain') return { topic, value: entries.map(({ value }) => value), headers };
+function written(append: CheckedTopicAppend, form: Form): TopicAppend {
+  const { topic, entries, headers, idempotencyKey, retention } = append;
+  const kept = retention === undefined ? {} : { retention };
+  if (form === 'plain')
+    return { topic, value: entries.map(({ value }) => value), headers, ...kept };
   const sealed = sealCommit(entries, headers, topic, form, idempotencyKey);
-  return { topic, value: sealed.values, headers: sealed.headers };
+  return { topic, value: sealed.values, headers: sealed.headers, ...kept };
 }
 
 function ignoreConflict(error: unknown): undefined {

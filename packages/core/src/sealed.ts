@@ -1,18 +1,22 @@
 import type { Broker } from './broker.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { refuseOption } from './option-check.ts';
-import { keyRing, type SealKey } from './seal-keys.ts';
+import { keySource, type SealKeys } from './seal-keys.ts';
 import { SealOpener } from './seal-opener.ts';
 import { SealedAnnouncer } from './sealed-announcer.ts';
 import { SealedLog } from './sealed-log.ts';
 import type { CommitBroker } from './topic-commit.ts';
 
+/** The options of {@link sealed}. */
 export interface SealedOptions {
   /**
    * The first seals, all open. To change keys, add the new one behind the old everywhere, then put it first; take the old
    * one out when retention has taken what it sealed. A key seals four billion entries safely, not more.
+   *
+   * A function is asked again and again (see {@link SealKeys}), so that keys change without a restart. While it throws,
+   * appends and reads are `UNAVAILABLE` as in an outage of the store: what was sealed is not skipped.
    */
-  readonly keys: readonly SealKey[];
+  readonly keys: SealKeys;
   /**
    * Whether to seal. A service begins with `seal: false` and `acceptPlaintext: true` on every instance, so that all can open
    * before any seals; then seals; and stops accepting plain text when retention has taken it.
@@ -52,7 +56,7 @@ export function sealed(broker: Broker, options: SealedOptions): Broker {
       'true unless acceptPlaintext is: it could not read its own appends',
       false,
     );
-  const keys = keyRing(options.keys);
+  const keys = keySource(options.keys);
   const { log, announcer } = broker;
   const opener = new SealOpener(keys, acceptsPlaintext, log.observer, options.clock ?? systemClock);
   const sealedLog = new SealedLog(log, { keys, seals, acceptsPlaintext }, opener);
@@ -65,7 +69,7 @@ export function sealed(broker: Broker, options: SealedOptions): Broker {
     name: broker.name,
     log: sealedLog,
     ...(announcer && {
-      announcer: new SealedAnnouncer(announcer, seals ? keys.first : undefined, opener),
+      announcer: new SealedAnnouncer(announcer, seals ? keys : undefined, opener),
     }),
     close,
     [Symbol.asyncDispose]: close,
