@@ -18,7 +18,13 @@ type ReadFrom =
   | { readonly at: 'held' | 'ahead' | 'forked'; readonly pick: number };
 
 type Write =
-  | { readonly do: 'append'; readonly peer: boolean; readonly values: readonly string[] }
+  | {
+      readonly do: 'append';
+      readonly peer: boolean;
+      readonly values: readonly string[];
+      /** What the append asks to be left. */
+      readonly maxEntries?: number | undefined;
+    }
   | { readonly do: 'trim'; readonly keep: number }
   | { readonly do: 'drop' };
 
@@ -36,6 +42,7 @@ const append = fc.record({
   do: fc.constant('append' as const),
   peer: fc.boolean(),
   values: fc.array(value, { minLength: 1, maxLength: MAX_ENTRIES }),
+  maxEntries: fc.option(fc.integer({ min: 1, max: 8 }), { nil: undefined, freq: 4 }),
 });
 const trim = fc.record({ do: fc.constant('trim' as const), keep: fc.nat(6) });
 const drop = fc.constant({ do: 'drop' as const });
@@ -122,7 +129,7 @@ class ModelRun {
   async take(step: Step): Promise<void> {
     switch (step.do) {
       case 'append':
-        return this.#append(step.peer ? this.#peerLog : this.#log, step.values);
+        return this.#append(step.peer ? this.#peerLog : this.#log, step.values, step.maxEntries);
       case 'trim':
         await this.#harness.trim(this.#topic, step.keep);
         return this.#model.trim(step.keep);
@@ -174,13 +181,30 @@ class ModelRun {
     }
   }
 
-  async #append(log: BrokerLog, values: readonly string[]): Promise<void> {
-    const position = await log.append(this.#topic, values);
+  async #append(
+    log: BrokerLog,
+    values: readonly string[],
+    maxEntries: number | undefined,
+  ): Promise<void> {
+    const asked = maxEntries === undefined ? {} : { retention: { maxEntries } };
+    const position = await log.append(this.#topic, values, asked);
     assert.equal(position.ordinal, this.#model.count + 1);
     assert.equal(position.epoch, this.#model.epoch ?? position.epoch);
     assert.ok(!this.#model.pastEpochs.has(position.epoch), 'the epoch is an old one');
     this.#model.append(position, values);
     this.#hold(position);
+    if (maxEntries !== undefined) await this.#learnTrim(log, maxEntries);
+  }
+
+  /** Whether a store counts entries or commits is its own affair: no fewer entries stay than were asked for, and no more commits. */
+  async #learnTrim(log: BrokerLog, maxEntries: number): Promise<void> {
+    const model = this.#model;
+    const had = model.retained;
+    const { first } = await log.bounds(this.#topic);
+    assert.ok(first.ordinal >= model.trimmed, 'a commit came back');
+    model.trim(model.count - first.ordinal);
+    assert.ok(model.retained >= Math.min(had, maxEntries), 'too few entries are left');
+    assert.ok(model.count - model.trimmed <= maxEntries, 'too many commits are left');
   }
 
   async #read(log: BrokerLog, from: ReadFrom, limit: number): Promise<void> {

@@ -1,3 +1,4 @@
+import type { AppendOptions, Retention } from '@brokerfeed/core';
 import { describe, expect, test } from 'vitest';
 import { freshTopic, type GetSubject } from './broker-harness.ts';
 import { readPage, valuesOf } from './reading.ts';
@@ -47,6 +48,16 @@ const BAD_KEYS: readonly (readonly [what: string, key: unknown])[] = [
   ['a number', 7],
 ];
 
+const BAD_RETENTIONS: readonly (readonly [path: string, retention: unknown])[] = [
+  ['retention', null],
+  ['retention', 5],
+  ['retention.maxEntries', { maxEntries: 0 }],
+  ['retention.maxEntries', { maxEntries: 1.5 }],
+  ['retention.maxEntries', { maxEntries: Number.POSITIVE_INFINITY }],
+  ['retention.maxAgeMs', { maxEntries: 1, maxAgeMs: -1 }],
+  ['retention.maxAgeMs', { maxAgeMs: '1h' }],
+];
+
 /** What is refused by code, with nothing written. */
 export function refusalLaws(of: GetSubject): void {
   describe.each(BAD_TOPICS)('a topic that is %s', (_, bad) => {
@@ -85,13 +96,22 @@ export function refusalLaws(of: GetSubject): void {
       await expectRefused(of, 'OPTION_INVALID', 'a', { idempotencyKey: bad as string });
     },
   );
+
+  test.each(BAD_RETENTIONS)(
+    '%s is refused by name in %o, and nothing is written',
+    async (path, bad) => {
+      const message = expect.stringMatching(new RegExp(`^${path} is `));
+      await expectRefused(of, 'OPTION_INVALID', 'a', { retention: bad as Retention }, message);
+    },
+  );
 }
 
 async function expectRefused(
   of: GetSubject,
   code: string,
   value: string | readonly string[],
-  options?: { headers?: Record<string, string>; idempotencyKey?: string },
+  options?: AppendOptions,
+  message: unknown = expect.any(String),
 ): Promise<void> {
   const { log } = of();
   const topic = freshTopic();
@@ -99,6 +119,7 @@ async function expectRefused(
   await expect(log.append(topic, value, options)).rejects.toMatchObject({
     name: 'BrokerError',
     code,
+    message,
   });
   const after = await log.append(topic, 'after');
   expect(after.ordinal).toBe(2);

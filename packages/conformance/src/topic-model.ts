@@ -41,6 +41,11 @@ export class TopicModel {
     this.#commits.push({ position, values });
   }
 
+  /** How many entries are not trimmed. */
+  get retained(): number {
+    return this.#commits.slice(this.trimmed).reduce((sum, { values }) => sum + values.length, 0);
+  }
+
   trim(keepCommits: number): void {
     this.trimmed = Math.max(this.trimmed, this.count - keepCommits);
   }

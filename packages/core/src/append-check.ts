@@ -1,6 +1,7 @@
-import type { AppendOptions, Entry, Headers } from './broker.ts';
+import type { AppendOptions, Entry, Headers, Retention } from './broker.ts';
 import { describe } from './describe.ts';
 import { BrokerError } from './errors.ts';
+import { integerOption, refuseOption } from './option-check.ts';
 
 /** The longest topic name, in UTF-8 bytes. */
 export const MAX_TOPIC_BYTES = 512;
@@ -10,7 +11,7 @@ export const MAX_COMMIT_ENTRIES = 10_000;
 
 const MAX_KEY_LENGTH = 256;
 
-/** Refuses a topic name that is not 1 to {@link MAX_TOPIC_BYTES} bytes of well-formed text. Every other name is literal. */
+/** Refuses a topic name that is not 1 to {@link MAX_TOPIC_BYTES} bytes of well-formed text. Every other name is literal. Throws `TOPIC_INVALID`. */
 export function checkTopic(topic: unknown): asserts topic is string {
   if (
     typeof topic !== 'string' ||
@@ -31,6 +32,7 @@ export interface CheckedAppend {
   readonly entries: readonly Entry[];
   readonly headers: Headers;
   readonly idempotencyKey: string | undefined;
+  readonly retention: Retention | undefined;
 }
 
 /** Checks the arguments of `append` for every broker alike. Throws a `BrokerError`; nothing has been written then. */
@@ -60,15 +62,33 @@ export function checkAppend(
     }
     return { value: text, headers };
   });
-  return { entries, headers, idempotencyKey: checkKey(options.idempotencyKey) };
+  return {
+    entries,
+    headers,
+    idempotencyKey: checkKey(options.idempotencyKey),
+    retention: checkRetention(options.retention),
+  };
 }
 
-/** Refuses a value that no store could keep as it is. */
+/** Refuses a value that no store could keep as it is. Throws `VALUE_INVALID`. */
 export function checkValue(text: unknown): asserts text is string {
   // A lone surrogate has no UTF-8: the store would keep another text than the one given.
   if (typeof text !== 'string' || !text.isWellFormed()) {
     throw new BrokerError('VALUE_INVALID', `a value is well-formed text, not ${describe(text)}`);
   }
+}
+
+/** Checks a retention, where one is given, and copies it. Throws `OPTION_INVALID`. */
+export function checkRetention(retention: unknown): Retention | undefined {
+  if (retention === undefined) return undefined;
+  if (typeof retention !== 'object' || retention === null)
+    refuseOption('retention', 'an object', retention);
+  const checked: { -readonly [Bound in keyof Retention]: Retention[Bound] } = {};
+  for (const bound of ['maxEntries', 'maxAgeMs'] as const) {
+    const value = (retention as Retention)[bound];
+    if (value !== undefined) checked[bound] = integerOption(`retention.${bound}`, value, value, 1);
+  }
+  return checked;
 }
 
 /** Makes a frozen header bag without prototype. */

@@ -80,9 +80,31 @@ export interface Sink {
   commits(commits: readonly Commit[]): void;
 }
 
+/** Which commits of a topic stay. The others go with an append: whole, oldest first. The newest always stays. */
+export interface Retention {
+  /**
+   * The newest entries that stay: at least so many, since commits go whole. A store that counts commits keeps so many of
+   * those.
+   */
+  readonly maxEntries?: number;
+  /** How old a commit may be, in milliseconds. A topic that nobody appends to keeps what it has. */
+  readonly maxAgeMs?: number;
+}
+
+/** What may be said of an append. */
 export interface AppendOptions {
   /** Given to every entry of the commit. */
   readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * What this append leaves of its topic, and of no other: a bound that is given takes the place of the broker's own. Never
+   * less stays; how much more may, the broker's options say. Whoever was still to read what goes is told `trimmed`. A
+   * repeat under an idempotency key removes nothing.
+   *
+   * A store that keeps all topics in one place, such as a journal, has its own retention beside it: what either lets go is
+   * gone.
+   * @default the broker's own
+   */
+  readonly retention?: Retention;
   /**
    * Makes a repeated append harmless: within the broker's window (see its options) an append to the same topic with the
    * same key and the same values writes nothing and resolves with the first one's position. With other values it
@@ -102,7 +124,8 @@ export interface BrokerLog {
   /**
    * Appends one commit, all entries or none, and resolves with the position after it once it is as durable as the
    * broker promises. Readers may see it before or after that promise resolves, but never before it is durable.
-   * Rejects with `VALUE_INVALID`, `HEADERS_INVALID`, `ENTRY_TOO_LARGE` or `IDEMPOTENCY_CONFLICT`, having written nothing.
+   * Rejects with `VALUE_INVALID`, `HEADERS_INVALID`, `OPTION_INVALID`, `ENTRY_TOO_LARGE` or `IDEMPOTENCY_CONFLICT`, having
+   * written nothing.
    */
   append(
     topic: string,

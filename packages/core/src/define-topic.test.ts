@@ -7,6 +7,7 @@ import {
   defineTopic,
   type Position,
   type StandardSchema,
+  sealed,
   type TopicDefinition,
   watch,
 } from './index.ts';
@@ -176,6 +177,52 @@ describe('the idempotency key of a definition', () => {
   });
 });
 
+describe('the retention of a definition', () => {
+  const board = defineTopic({
+    name: ({ tenant }: { tenant: string }) => `board.${tenant}`,
+    schema: z.number(),
+    retention: { maxEntries: 2 },
+  });
+  const left = async (broker: Broker, topic = 'board.acme'): Promise<string[]> =>
+    (await entriesOf(broker, topic)).map(({ value }) => value);
+
+  test('is what each append leaves of its topic, and of no other', async () => {
+    await using broker = memoryBroker();
+    for (const value of [1, 2, 3]) await broker.log.append('other', String(value));
+    for (const value of [1, 2, 3]) await board.append(broker, ACME, value);
+    expect(await left(broker)).toEqual(['2', '3']);
+    await board.appendAll(broker, ACME, [4, 5, 6]);
+    expect(await left(broker)).toEqual(['4', '5', '6']);
+    expect(await left(broker, 'other')).toEqual(['1', '2', '3']);
+  });
+
+  test('gives way to that of the call', async () => {
+    await using broker = memoryBroker();
+    for (const value of [1, 2, 3]) {
+      await board.append(broker, ACME, value, { retention: { maxEntries: 10 } });
+    }
+    expect(await left(broker)).toEqual(['1', '2', '3']);
+  });
+
+  test('goes with its part of a commit across topics', async () => {
+    await using broker = memoryBroker();
+    for (const value of [1, 2, 3]) {
+      await broker.log.appendAll([
+        await board.part(ACME, [value]),
+        await orders.part(ACME, [{ id: String(value) }]),
+      ]);
+    }
+    expect(await left(broker)).toEqual(['2', '3']);
+    expect(await left(broker, 'orders.acme')).toHaveLength(3);
+  });
+
+  test('is kept by a sealed broker too', async () => {
+    await using broker = sealed(memoryBroker(), { keys: [{ id: 'k', key: new Uint8Array(32) }] });
+    for (const value of [1, 2, 3]) await board.append(broker, ACME, value);
+    expect(await left(broker)).toEqual(['2', '3']);
+  });
+});
+
 test('parts of several topics make one commit, or none', async () => {
   await using broker = memoryBroker();
   const stock = defineTopic({
@@ -263,6 +310,9 @@ test.each<[string, unknown]>([
   ['schema', { name: () => 'orders', schema: {} }],
   ['idempotencyKey', { name: () => 'orders', schema: Order, idempotencyKey: 'id' }],
   ['headers', { name: () => 'orders', schema: Order, headers: {} }],
+  ['retention', { name: () => 'orders', schema: Order, retention: 100 }],
+  ['retention.maxEntries', { name: () => 'o', schema: Order, retention: { maxEntries: 0 } }],
+  ['retention.maxAgeMs', { name: () => 'o', schema: Order, retention: { maxAgeMs: '1h' } }],
 ])('%s is refused by name in %o', (option, definition) => {
   type Definition = TopicDefinition<unknown, unknown, unknown>;
   expect(() => defineTopic(definition as Definition)).toThrow(
@@ -274,11 +324,12 @@ test.each<[string, unknown]>([
 });
 
 test('issues with path segments that are objects, or without a path, are described', async () => {
-  const schema = (issue: { message: string; path?: readonly unknown[] }): StandardSchema => ({
+  type Issue = { message: string; path?: readonly (PropertyKey | { key: PropertyKey })[] };
+  const schema = (issue: Issue): StandardSchema => ({
     '~standard': { version: 1, vendor: 'test', validate: () => ({ issues: [issue] }) },
   });
   await using broker = memoryBroker();
-  const append = (issue: { message: string; path?: readonly unknown[] }): Promise<Position> =>
+  const append = (issue: Issue): Promise<Position> =>
     defineTopic({ name: () => 't', schema: schema(issue) }).append(broker, {}, 1);
   await expect(append({ message: 'no', path: [{ key: 'a' }, 0] })).rejects.toThrow('at a.0: no');
   await expect(append({ message: 'no' })).rejects.toThrow('is refused: no');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { announce } from './announce.ts';
-import { checkTopic, checkValue } from './append-check.ts';
-import type { AppendOptions, Broker } from './broker.ts';
+import { checkRetention, checkTopic, checkValue } from './append-check.ts';
+import type { AppendOptions, Broker, Retention } from './broker.ts';
 import { describe } from './describe.ts';
 import { BrokerError, isBrokerError } from './errors.ts';
 import { chain, isPromise, type MaybePromise } from './maybe-promise.ts';
@@ -30,6 +30,11 @@ export interface TopicDefinition<Params, Input, Output> {
    * `() => { const headers = {}; propagation.inject(context.active(), headers); return headers; }`
    */
   readonly headers?: (params: Params) => Readonly<Record<string, string>> | undefined;
+  /**
+   * What each append leaves of its topic: how far back a reader can go on. See {@link AppendOptions.retention}.
+   * @default the broker's own
+   */
+  readonly retention?: Retention;
 }
 
 /** Defines a kind of topic: its names, its values, and how they are written. Throws `OPTION_INVALID`. */
@@ -41,19 +46,24 @@ export function defineTopic<Params, Input, Output>(
 
 /** A kind of topic, made by {@link defineTopic}. It holds nothing open, and serves any number of brokers. */
 export class DefinedTopic<Params, Input, Output> {
+  /** What values are checked by, when they are appended and when they are read. */
   readonly schema: StandardSchema<Input, Output>;
   readonly #definition: TopicDefinition<Params, Input, Output>;
+  /** As an option of an append: `{}` where the definition has none. */
+  readonly #kept: { readonly retention?: Retention };
 
   constructor(definition: TopicDefinition<Params, Input, Output>) {
     if (typeof definition !== 'object' || definition === null)
       refuseOption('definition', 'an object', definition);
     const { name, schema, idempotencyKey, headers } = definition;
+    const retention = checkRetention(definition.retention);
     if (typeof name !== 'function') refuseOption('name', 'a function', name);
     if (!isStandardSchema(schema))
       refuseOption('schema', 'a Standard Schema such as a zod one', schema);
     functionOption('idempotencyKey', idempotencyKey);
     functionOption('headers', headers);
     this.schema = schema;
+    this.#kept = retention === undefined ? {} : { retention };
     this.#definition = definition;
   }
 
@@ -112,7 +122,7 @@ export class DefinedTopic<Params, Input, Output> {
     const topic = this.name(params);
     const headers = this.#definition.headers?.(params);
     const value = await this.#encodeAll(topic, values);
-    return { topic, value, ...(headers === undefined ? {} : { headers }) };
+    return { topic, value, ...(headers === undefined ? {} : { headers }), ...this.#kept };
   }
 
   /**
@@ -173,7 +183,12 @@ export class DefinedTopic<Params, Input, Output> {
   #appendOptions(params: Params, values: readonly Input[], options: AppendOptions): AppendOptions {
     const headers = { ...this.#definition.headers?.(params), ...options.headers };
     const idempotencyKey = options.idempotencyKey ?? this.#keyOf(params, values);
-    return { headers, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
+    const { retention } = options;
+    return {
+      headers,
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(retention === undefined ? this.#kept : { retention }),
+    };
   }
 
   /** One key for the commit: that of its value, or what stands for those of all. None unless each value has one. */

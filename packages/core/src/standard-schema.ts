@@ -17,7 +17,7 @@ export type SchemaResult<Output> =
   | {
       readonly issues: readonly {
         readonly message: string;
-        readonly path?: readonly unknown[] | undefined;
+        readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
       }[];
     };
 
@@ -33,7 +33,7 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
 export function describeIssue(issues: NonNullable<SchemaResult<unknown>['issues']>): string {
   const [issue] = issues;
   const path = issue?.path
-    ?.map((part) => String((part as { readonly key?: unknown } | null)?.key ?? part))
+    ?.map((part) => String(typeof part === 'object' ? part.key : part))
     .join('.');
   return `${path ? ` at ${path}` : ''}: ${issue?.message ?? 'for no reason given'}`;
 }

@@ -1,5 +1,5 @@
 import { type CheckedAppend, checkAppend, MAX_COMMIT_ENTRIES } from './append-check.ts';
-import type { Broker, BrokerLog } from './broker.ts';
+import type { Broker, BrokerLog, Retention } from './broker.ts';
 import { describe } from './describe.ts';
 import { BrokerError } from './errors.ts';
 import type { Position } from './position.ts';
@@ -10,6 +10,11 @@ export interface TopicAppend {
   readonly value: string | readonly string[];
   /** Given to every entry of this part. */
   readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * What this part leaves of its topic.
+   * @default the broker's own
+   */
+  readonly retention?: Retention;
 }
 
 /** What a commit across topics wrote. */
@@ -55,15 +60,11 @@ export function checkAppendAll(
     throw new BrokerError('VALUE_INVALID', `a commit is a list of parts, not ${describe(appends)}`);
   const { idempotencyKey } = options;
   const keyed = idempotencyKey === undefined ? {} : { idempotencyKey };
-  const parts = appends.map(({ topic, value, headers }: TopicAppend) => ({
-    topic,
-    ...checkAppend(
-      topic,
-      value,
-      headers === undefined ? keyed : { ...keyed, headers },
-      maxEntryBytes,
-    ),
-  }));
+  const parts = appends.map(({ topic, value, headers, retention }: TopicAppend) => {
+    const bag = headers === undefined ? {} : { headers };
+    const kept = retention === undefined ? {} : { retention };
+    return { topic, ...checkAppend(topic, value, { ...keyed, ...bag, ...kept }, maxEntryBytes) };
+  });
   if (new Set(parts.map(({ topic }) => topic)).size !== parts.length)
     throw new BrokerError('VALUE_INVALID', 'a commit names each of its topics once');
   const count = parts.reduce((sum, { entries }) => sum + entries.length, 0);

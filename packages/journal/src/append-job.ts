@@ -1,4 +1,4 @@
-import type { Entry, Headers, Position } from '@brokerfeed/core';
+import type { Entry, Headers, Position, Retention } from '@brokerfeed/core';
 import type { ControlRecord } from './record.ts';
 
 /** What one append writes to one topic, checked. */
@@ -6,6 +6,7 @@ export interface TopicWrite {
   readonly topic: string;
   readonly entries: readonly Entry[];
   readonly headers: Headers;
+  readonly retention: Retention | undefined;
 }
 
 /** What an append wrote. */

@@ -39,12 +39,13 @@ export interface JournalLog extends CommitLog {
     appends: readonly TopicAppend[],
     options?: { readonly idempotencyKey?: string },
   ): Promise<JournalAppendedAll>;
-  /** Removes all but the newest commits of a topic, durably. Their bytes stay until retention takes their segments. */
+  /** Removes all but the newest commits of a topic, durably. Their bytes go with segments of which nothing is left. */
   trim(topic: string, keepCommits: number): Promise<void>;
   /** Deletes a topic, durably. What is read from it or written to it next belongs to a new incarnation. */
   drop(topic: string): Promise<void>;
 }
 
+/** A broker on an open folder. */
 export interface JournalBroker extends CommitBroker {
   readonly log: JournalLog;
 }
@@ -52,7 +53,7 @@ export interface JournalBroker extends CommitBroker {
 /**
  * Opens a journal: durable topics in a folder, without a server. Takes the folder's lock and recovers before it returns.
  * Throws a `BrokerError`: `UNAVAILABLE` where another process has the folder, `DAMAGED` where it holds bytes that no append
- * wrote, `OPTION_INVALID`.
+ * wrote, `UNSUPPORTED` where a later version wrote it, `OPTION_INVALID`.
  */
 export function journalBroker(options: JournalOptions): JournalBroker {
   const resolved = resolveJournalOptions(options);
@@ -70,8 +71,7 @@ export function brokerOn(
   const announcer = new LocalAnnouncer(journal.audience);
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => {
-    announcer.close();
-    closed ??= log.close().then(release);
+    closed ??= announcer.close(log.close()).then(release);
     return closed;
   };
   return { name: 'journal', log, announcer, close, [Symbol.asyncDispose]: close };
@@ -81,7 +81,9 @@ class Log implements JournalLog {
   readonly observer: Observer;
   readonly #journal: Journal;
   readonly #maxEntryBytes: number;
+  /** Ends the reads. */
   readonly #closing = new AbortController();
+  #state: 'open' | 'closed' = 'open';
 
   constructor(journal: Journal, options: ResolvedJournalOptions) {
     this.observer = options.observer;
@@ -100,9 +102,9 @@ class Log implements JournalLog {
     return new Promise((resolve, reject) => {
       this.#checkOpen();
       const checked = checkAppend(topic, value, options, this.#maxEntryBytes);
-      const { entries, headers, idempotencyKey } = checked;
+      const { entries, headers, retention, idempotencyKey } = checked;
       this.#journal.append(
-        [{ topic, entries, headers }],
+        [{ topic, entries, headers, retention }],
         idempotencyKey,
         false,
         ({ positions }) => resolve(positions[0] as Position),
@@ -160,13 +162,14 @@ class Log implements JournalLog {
     await this.#journal.drop(topic);
   }
 
-  /** Ends every read and waits for the writes under way. */
+  /** Waits for the writes under way, which readers at the tip are still given, and ends every read. */
   async close(): Promise<void> {
-    this.#closing.abort();
+    this.#state = 'closed';
     await this.#journal.settled();
+    this.#closing.abort();
   }
 
   #checkOpen(): void {
-    if (this.#closing.signal.aborted) throw new BrokerError('CLOSED', 'the journal is closed');
+    if (this.#state === 'closed') throw new BrokerError('CLOSED', 'the journal is closed');
   }
 }

@@ -95,6 +95,7 @@ export class JournalState {
         );
       }
       topic.extend(segment, commit.ordinal);
+      if (commit.floor !== undefined) topic.trim(commit.floor);
       segment.entries += commit.values.length;
       segment.index?.add(topic.epoch, commit.ordinal, offset);
     }
@@ -146,6 +147,17 @@ export class JournalState {
   retire(firstKept: number): void {
     while ((this.segments[0]?.first ?? firstKept) < firstKept) this.segments.shift();
     for (const topic of this.topics.values()) topic.retire(firstKept);
+  }
+
+  /** The first sequence of the oldest segment of which something can still be read. The newest counts always. */
+  firstNeeded(): number {
+    let needed = this.segments.at(-1)?.first ?? 0;
+    for (const topic of this.topics.values()) {
+      const oldest =
+        topic.floor < topic.last ? topic.runs[topic.runOf(topic.floor + 1)] : undefined;
+      needed = Math.min(needed, oldest?.segment.first ?? needed);
+    }
+    return needed;
   }
 
   /** The topics that would be forgotten with the segments before one, unless they are carried on. */

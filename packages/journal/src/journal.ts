@@ -174,7 +174,7 @@ export class Journal {
     return undefined;
   }
 
-  /** Removes all but the newest commits of a topic. Their bytes go with their segments. */
+  /** Removes all but the newest commits of a topic. Their bytes go with segments of which nothing is left. */
   trim(topic: string, keepCommits: number): Promise<void> {
     return this.#control(() => {
       const { last, floor } = this.#state.topic(topic);

@@ -67,7 +67,9 @@ export class LiveReads {
       const topic = this.#state.topic(commit.topic);
       if (!this.#reads.has(topic)) continue;
       const commits = fresh.get(topic);
-      const previous: Position = commits?.at(-1)?.position ?? topic.position(commit.ordinal - 1);
+      // What came before may be gone with the very write that brought this: then only the commit itself can name it.
+      const previous: Position =
+        commits?.at(-1)?.position ?? topic.position(commit.ordinal - 1, commit.after);
       const made = makeCommit(previous, topic.position(commit.ordinal), commit);
       if (commits === undefined) fresh.set(topic, [made]);
       else commits.push(made);

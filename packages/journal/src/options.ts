@@ -13,7 +13,10 @@ import {
 /** What an acknowledged append has survived: see FORMAT.md, "Durability". */
 export type FsyncPolicy = 'commit' | 'interval' | 'never';
 
-/** What is kept. Segments go whole, oldest first; the active one stays. */
+/**
+ * What is kept of all topics together. Segments go whole, oldest first; the active one stays. What an append asks for its
+ * own topic comes beside it.
+ */
 export interface JournalRetention {
   /**
    * The age of a segment's newest commit, in milliseconds.
@@ -32,6 +35,7 @@ export interface JournalRetention {
   readonly maxEntries?: number;
 }
 
+/** The options of `journalBroker`. */
 export interface JournalOptions {
   /** The folder, on a local file system. Made where it does not exist. One process at a time. */
   readonly dir: string;

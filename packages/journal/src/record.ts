@@ -21,6 +21,8 @@ export interface TopicCommit {
   readonly epoch?: string | undefined;
   /** The boot of the topic's previous commit; 0 before the first. */
   readonly after?: number | undefined;
+  /** The newest ordinal that the append's own retention removed. */
+  readonly floor?: number | undefined;
   readonly values: readonly string[];
   readonly headers?: Headers | undefined;
 }
@@ -64,6 +66,7 @@ export function printCommit(record: CommitRecord, textOf: (topic: string) => str
     const commit = record.commits[index] as TopicCommit;
     text += `${index === 0 ? '' : ','}{"topic":${textOf(commit.topic)},"ordinal":${commit.ordinal}`;
     if (commit.epoch !== undefined) text += `,"epoch":"${commit.epoch}","after":${commit.after}`;
+    if (commit.floor !== undefined) text += `,"floor":${commit.floor}`;
     text += `,"values":${printValues(commit.values)}`;
     if (commit.headers !== undefined && commit.headers !== NO_HEADERS) {
       text += `,"headers":${JSON.stringify(commit.headers)}`;

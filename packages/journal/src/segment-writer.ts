@@ -189,8 +189,10 @@ export class SegmentWriter {
   async #retain(): Promise<void> {
     const { state, options } = this.#context;
     const now = options.clock.now();
+    // Asks every topic: not each second, but where a checkpoint of them all was just written.
+    const needed = this.#retainedAt === undefined ? state.firstNeeded() : 0;
     this.#retainedAt = now;
-    const kept = firstRetained(state.segments, options.retention, now);
+    const kept = Math.max(needed, firstRetained(state.segments, options.retention, now));
     const gone = state.segments.filter((segment) => segment.first < kept);
     if (gone.length === 0) return;
     const carried = state.carriedBy(kept);

@@ -1,5 +1,6 @@
 import type { Bounds, Position } from '@brokerfeed/core';
 import type { Segment } from './segment.ts';
+import type { AgeMark } from './topic-retention.ts';
 
 /** Where a topic's commits are: in which segment, from which ordinal on. */
 export interface TopicRun {
@@ -22,6 +23,8 @@ export class TopicState {
   floorBoot = 0;
   /** The segment that holds the record which carries this topic on, where no commit of it is retained; else 0. */
   home = 0;
+  /** In order. Undefined until an append asks for an age. */
+  ageMarks: AgeMark[] | undefined;
   #bounds: Bounds | undefined;
 
   constructor(name: string, epoch: string) {
@@ -29,9 +32,9 @@ export class TopicState {
     this.epoch = epoch;
   }
 
-  /** The position after a commit that is retained, or the newest removed one. */
-  position(ordinal: number): Position {
-    const id = ordinal === 0 ? '0' : `${ordinal}-${this.bootOf(ordinal)}`;
+  /** The position after a commit that is retained, or the newest removed one. For others the boot must be given. */
+  position(ordinal: number, boot: number = this.bootOf(ordinal)): Position {
+    const id = ordinal === 0 ? '0' : `${ordinal}-${boot}`;
     return Object.freeze({ epoch: this.epoch, id, ordinal });
   }
 

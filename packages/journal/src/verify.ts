@@ -15,13 +15,16 @@ export interface Finding {
    * which opening repairs. `cache`: a file that will be rebuilt. `note`: nothing is wrong with it.
    */
   readonly kind: 'damage' | 'torn' | 'cache' | 'note';
+  /** Its path. */
   readonly file: string;
+  /** Where in the file, in bytes. */
   readonly offset: number;
   readonly message: string;
 }
 
 /** What `verify` read. */
 export interface VerifyReport {
+  /** What it has to say; empty of a journal in order. */
   readonly findings: readonly Finding[];
   readonly segments: number;
   readonly records: number;
@@ -34,7 +37,8 @@ const UNLIMITED = { windowMs: Number.MAX_SAFE_INTEGER, maxKeys: Number.POSITIVE_
 
 /**
  * Reads a whole journal without its caches: checks every line, sequence and ordinal, then compares checkpoints and indexes
- * with what the segments say. Changes nothing and takes no lock: a journal that is open may show a torn end.
+ * with what the segments say. Changes nothing and takes no lock: a journal that is open may show a torn end. What is wrong
+ * is a finding, a folder without a journal too; it throws only what the file system does.
  */
 export function verify(dir: string, fs: FileSystem = nodeFileSystem): VerifyReport {
   return new Verification(new Layout(dir), fs).run();

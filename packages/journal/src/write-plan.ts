@@ -11,6 +11,7 @@ import {
   type TopicCommit,
 } from './record.ts';
 import type { Segment } from './segment.ts';
+import { floorUnder } from './topic-retention.ts';
 import type { TopicState } from './topic-state.ts';
 
 /** A topic that is written to. */
@@ -99,11 +100,13 @@ export class WritePlan {
     const { topic } = this.#touch(write.topic);
     const named = topic.planned > topic.last || topic.runs.at(-1)?.segment === this.#segment;
     topic.planned += 1;
+    const { retention } = write;
     return {
       topic: write.topic,
       ordinal: topic.planned,
       epoch: named ? undefined : topic.epoch,
       after: named ? undefined : topic.bootOf(topic.last),
+      floor: retention === undefined ? undefined : floorUnder(topic, retention, this.#now),
       values: write.entries.map(valueIn),
       headers: write.headers,
     };

@@ -1,4 +1,4 @@
-import { BrokerError } from '@brokerfeed/core';
+import { BrokerError, isBrokerError } from '@brokerfeed/core';
 import { WriteFailure } from './active-segment.ts';
 import type { Appended, AppendJob, ControlJob, Job } from './append-job.ts';
 import type { JournalState } from './journal-state.ts';
@@ -187,7 +187,7 @@ function appendedBy(state: JournalState, record: CommitRecord): Appended {
 }
 
 function brokenError(cause: unknown): BrokerError {
-  if (cause instanceof BrokerError) return cause;
+  if (isBrokerError(cause)) return cause;
   return new BrokerError(
     'UNAVAILABLE',
     `the journal is broken and must be opened anew: ${(cause as Error).message}`,

@@ -3,13 +3,14 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import type { Position } from '@brokerfeed/core';
 import { describe, expect, test } from 'vitest';
+import { bundled } from '../../../test/support/bundle.ts';
 import { type JournalOptions, journalBroker, verify } from '../src/index.ts';
 import { type TemporaryFolder, temporaryFolder } from './harness.ts';
 import { eventLog } from './support-logger.ts';
 
 const SMALL = { segmentBytes: 4096 };
 const COMMITS = 100;
-const CLI = new URL('../src/cli.ts', import.meta.url).pathname;
+const CLI = new URL('../src/cli.ts', import.meta.url);
 
 /** A folder of several sealed segments, closed. */
 async function filled(options: Partial<JournalOptions> = {}): Promise<{
@@ -244,9 +245,7 @@ describe('verify', () => {
     const { folder } = await filled();
     using _ = folder;
     const run = () =>
-      spawnSync(process.execPath, ['--import', 'tsx', CLI, 'verify', folder.path], {
-        encoding: 'utf8',
-      });
+      spawnSync(process.execPath, [bundled(CLI), 'verify', folder.path], { encoding: 'utf8' });
     expect(run()).toMatchObject({ status: 0, stdout: expect.stringMatching(/^ok: /) });
     const file = segmentsOf(folder)[1] as string;
     flip(file, 700);

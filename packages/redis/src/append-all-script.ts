@@ -10,11 +10,13 @@ export function appendAllArgs(
 ): (string | number)[] {
   const known = once === undefined ? [] : [once.digest, once.windowMs];
   const parts = writes.flatMap((write): (string | number)[] => {
+    const { retention } = write;
+    const keep = [retention?.maxEntries ?? maxEntries, retention?.maxAgeMs ?? maxAgeMs];
     const fields = commitFields(write);
     // Each its own: two topics are never of one epoch.
-    return [newEpoch(), fields.length, ...fields];
+    return [newEpoch(), ...keep, fields.length, ...fields];
   });
-  return [trim, maxEntries, maxAgeMs, writes.length, ...known, ...parts];
+  return [trim, writes.length, ...known, ...parts];
 }
 
 /**
@@ -22,22 +24,22 @@ export function appendAllArgs(
  * idempotency key wrote. Redis takes nothing back of what a script has done when it fails: so whatever may refuse a topic is
  * asked of all before the first is written to.
  *
- * Keys: the topics; and, with an idempotency key, what remembers it. Arguments: the trim operator, the newest commits to
- * keep and their age in milliseconds (0 for no bound), the count of topics; with an idempotency key the digest of all topics
- * and values, and the window in milliseconds; and for each topic the epoch to give it if it has none, the count of the
+ * Keys: the topics; and, with an idempotency key, what remembers it. Arguments: the trim operator, the count of topics; with
+ * an idempotency key the digest of all topics and values, and the window in milliseconds; and for each topic the epoch to
+ * give it if it has none, the newest commits to keep and their age in milliseconds (0 for no bound), the count of the
  * commit's fields, and the fields.
  *
  * Answers epoch, id and ordinal of each, in turn, or the one word `conflict`.
  */
 export const APPEND_ALL_SCRIPT: string = `${LUA_APPEND}
-local trim, keep, age, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local trim, count = ARGV[1], tonumber(ARGV[2])
 local once = KEYS[count + 1]
 
 if once then
   local known = redis.call('GET', once)
   if known then
     local digest, places = string.match(known, '^(%S+) (.+)$')
-    if digest ~= ARGV[5] then return { 'conflict' } end
+    if digest ~= ARGV[3] then return { 'conflict' } end
     local reply = {}
     for epoch, id, ordinal in string.gmatch(places, '(%S+) (%S+) (%d+)') do
       reply[#reply + 1] = epoch
@@ -49,27 +51,27 @@ if once then
 end
 
 local parts = {}
-local at = once and 7 or 5
+local at = once and 5 or 3
 for i = 1, count do
   local stream, failed = open(KEYS[i], ARGV[at])
   if not stream then return failed end
-  local first = at + 2
-  local last = at + 1 + ARGV[at + 1]
-  parts[i] = { key = KEYS[i], stream = stream, first = first, last = last }
+  local first = at + 4
+  local last = at + 3 + ARGV[at + 3]
+  parts[i] = { key = KEYS[i], stream = stream, keep = ARGV[at + 1], age = ARGV[at + 2], first = first, last = last }
   at = last + 1
 end
 
 local reply, places = {}, {}
 for _, part in ipairs(parts) do
   local epoch = part.stream.epoch
-  part.id, part.ordinal = add(part.key, part.stream, trim, keep, part.first, part.last)
+  part.id, part.ordinal = add(part.key, part.stream, trim, part.keep, part.first, part.last)
   reply[#reply + 1] = epoch
   reply[#reply + 1] = part.id
   reply[#reply + 1] = tonumber(part.ordinal)
   places[#places + 1] = epoch .. ' ' .. part.id .. ' ' .. part.ordinal
 end
-if once then redis.call('SET', once, ARGV[5] .. ' ' .. table.concat(places, ' '), 'PX', ARGV[6]) end
-for _, part in ipairs(parts) do trimByAge(part.key, part.stream, part.id, trim, age) end
+if once then redis.call('SET', once, ARGV[3] .. ' ' .. table.concat(places, ' '), 'PX', ARGV[4]) end
+for _, part in ipairs(parts) do trimByAge(part.key, part.stream, part.id, trim, part.age) end
 for _, part in ipairs(parts) do tell(part.key, part.stream, part.id, part.ordinal, part.first, part.last) end
 return reply
 `;

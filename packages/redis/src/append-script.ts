@@ -2,7 +2,7 @@ import { type CheckedAppend, newEpoch } from '@brokerfeed/core';
 import { commitFields } from './commit-codec.ts';
 import { LUA_APPEND } from './lua-append.ts';
 
-/** What an append leaves of its topic, and how it knows itself again. */
+/** What an append leaves of its topic, where it does not say so itself, and how it knows itself again. */
 export interface AppendPolicy {
   readonly trim: '~' | '=';
   /** The newest commits to keep; 0 for all. */
@@ -15,7 +15,10 @@ export interface AppendPolicy {
 
 /** Answers the arguments of the append script. */
 export function appendArgs(policy: AppendPolicy, write: CheckedAppend): (string | number)[] {
-  const { trim, maxEntries, maxAgeMs, once } = policy;
+  const { trim, once } = policy;
+  const { retention } = write;
+  const maxEntries = retention?.maxEntries ?? policy.maxEntries;
+  const maxAgeMs = retention?.maxAgeMs ?? policy.maxAgeMs;
   const known = once === undefined ? [] : [once.digest, once.windowMs];
   return [newEpoch(), trim, maxEntries, maxAgeMs, ...known, ...commitFields(write)];
 }

@@ -1,9 +1,11 @@
 import {
   type Clock,
+  checkRetention,
   integerOption,
   type Logger,
   type Meter,
   type Observer,
+  type Retention,
   refuseOption,
   resolveObserver,
   systemClock,
@@ -11,6 +13,7 @@ import {
 import type { Cluster, Redis } from 'ioredis';
 import { TopicKeys } from './topic-key.ts';
 
+/** The options of `redisBroker`. */
 export interface RedisBrokerOptions {
   /**
    * Says where Redis is and how to log in: a server, a primary that sentinels name, or a cluster. The broker makes
@@ -24,7 +27,7 @@ export interface RedisBrokerOptions {
    */
   readonly prefix?: string;
   /**
-   * What an append through this broker leaves of its topic.
+   * What an append through this broker leaves of its topic, unless the append says so itself.
    * @default everything
    */
   readonly retention?: RedisRetention;
@@ -63,22 +66,14 @@ export interface RedisBrokerOptions {
   readonly clock?: Clock;
 }
 
-/** Which commits are kept: the newest, whole. Without a bound all are, and Redis grows. */
-export interface RedisRetention {
-  /**
-   * The newest commits of a topic that are kept: at least as many entries.
-   * @default unlimited
-   */
-  readonly maxEntries?: number;
-  /**
-   * The age of the oldest commit, in milliseconds of Redis' clock. Applied by appends: a topic that nobody writes to keeps
-   * what it has.
-   * @default unlimited
-   */
-  readonly maxAgeMs?: number;
+/**
+ * Which commits are kept. `maxEntries` counts commits here, and `maxAgeMs` goes by Redis' clock. Without a bound all are
+ * kept, and Redis grows.
+ */
+export interface RedisRetention extends Retention {
   /**
    * `approx` keeps at least what the bounds say and up to some hundred commits more, and costs Redis next to nothing;
-   * `exact` keeps just that.
+   * `exact` keeps just that. For the bounds of an append too.
    * @default 'approx'
    */
   readonly trim?: 'approx' | 'exact';
@@ -109,13 +104,12 @@ const MAX_WAIT_MS = 10 * 60 * 1000;
 export function resolveOptions(options: RedisBrokerOptions): ResolvedOptions {
   if (typeof options !== 'object' || options === null)
     refuseOption('options', 'an object', options);
-  const { client, retention = {}, prefix = 'brokerfeed' } = options;
+  const { client, retention, prefix = 'brokerfeed' } = options;
   if (typeof client?.duplicate !== 'function' || typeof client.options !== 'object') {
     refuseOption('client', 'an ioredis client: new Redis(…) or new Cluster(…)', client);
   }
-  if (typeof retention !== 'object' || retention === null)
-    refuseOption('retention', 'an object', retention);
-  const { trim = 'approx' } = retention;
+  const bounds = checkRetention(retention);
+  const trim = retention?.trim ?? 'approx';
   if (trim !== 'approx' && trim !== 'exact') {
     refuseOption('retention.trim', `'approx' or 'exact'`, trim);
   }
@@ -125,8 +119,8 @@ export function resolveOptions(options: RedisBrokerOptions): ResolvedOptions {
     // Only duplicates are used, and these have a reply mapping of their own.
     client: client as Redis | Cluster,
     keys: new TopicKeys(client.options.keyPrefix ?? '', prefix),
-    maxEntries: bound('retention.maxEntries', retention.maxEntries),
-    maxAgeMs: bound('retention.maxAgeMs', retention.maxAgeMs),
+    maxEntries: bounds?.maxEntries ?? 0,
+    maxAgeMs: bounds?.maxAgeMs ?? 0,
     trim: trim === 'exact' ? '=' : '~',
     idempotencyWindowMs: integerOption(
       'idempotencyWindowMs',
@@ -141,8 +135,4 @@ export function resolveOptions(options: RedisBrokerOptions): ResolvedOptions {
     observer: resolveObserver(options),
     clock: options.clock ?? systemClock,
   };
-}
-
-function bound(name: string, value: number | undefined): number {
-  return value === undefined ? 0 : integerOption(name, value, 1, 1);
 }

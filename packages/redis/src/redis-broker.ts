@@ -4,7 +4,10 @@ import { RedisLog } from './redis-log.ts';
 
 /**
  * Makes a broker on Redis Streams, for services of any number of instances. An append resolves when the primary has
- * executed it: how durable that is, Redis' persistence and replication settle. Connects when first used.
+ * executed it: how durable that is, Redis' persistence and replication settle.
+ *
+ * Throws `OPTION_INVALID`. Connects when first used: a Redis that is older than 7 or cannot be reached rejects what was asked
+ * of it, as `UNSUPPORTED` or `UNAVAILABLE`.
  *
  * In a cluster, commits across topics take a prefix with a `{hash tag}`; without one they are refused as `UNSUPPORTED`.
  */

@@ -13,7 +13,8 @@ export async function redisHarness(
 ): Promise<BrokerHarness> {
   const client = new Redis(inject('redisUrl'));
   const prefix = `laws-${crypto.randomUUID()}`;
-  const make = () => wrap(redisBroker({ client, prefix, checkMs: BLOCK_MS }));
+  const make = () =>
+    wrap(redisBroker({ client, prefix, checkMs: BLOCK_MS, retention: { trim: 'exact' } }));
   const broker = make();
   return {
     broker,

@@ -1,2 +1,2 @@
-export { type MemoryBrokerOptions, memoryBroker, type Retention } from './memory-broker.ts';
+export { type MemoryBrokerOptions, memoryBroker } from './memory-broker.ts';
 export { type MemoryStore, memoryStore } from './memory-store.ts';

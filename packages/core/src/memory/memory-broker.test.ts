@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Broker, Commit } from '../broker.ts';
+import type { Broker, Commit, Retention } from '../broker.ts';
 import type { Clock } from '../clock.ts';
 import { type MemoryBrokerOptions, memoryBroker } from './memory-broker.ts';
 import { memoryStore } from './memory-store.ts';
@@ -9,20 +9,20 @@ import { memoryStore } from './memory-store.ts';
 const HOUR_MS = 3_600_000;
 
 describe('retention', () => {
-  test('drops the oldest commits past maxEntries, counting entries and dropping whole commits', async () => {
-    const broker = memoryBroker({ retention: { maxEntries: 5 } });
+  test('keeps the newest maxEntries, and of the commit that holds the oldest of them the rest', async () => {
+    const broker = memoryBroker({ retention: { maxEntries: 3 } });
     await appendAll(broker, [['a', 'b'], ['c', 'd'], ['e'], ['f']]);
     expect(await values(broker)).toEqual([['c', 'd'], ['e'], ['f']]);
     await appendAll(broker, [['g', 'h']]);
-    expect(await values(broker)).toEqual([['e'], ['f'], ['g', 'h']]);
+    expect(await values(broker)).toEqual([['f'], ['g', 'h']]);
   });
 
   test('keeps the newest commit, however many entries it has', async () => {
     const broker = memoryBroker({ retention: { maxEntries: 2 } });
     await appendAll(broker, [['a'], ['b', 'c', 'd']]);
     expect(await values(broker)).toEqual([['b', 'c', 'd']]);
-    await appendAll(broker, [['e']]);
-    expect(await values(broker)).toEqual([['e']]);
+    await appendAll(broker, [['e'], ['f']]);
+    expect(await values(broker)).toEqual([['e'], ['f']]);
   });
 
   test('keeps 10 000 entries of a topic by default', async () => {
@@ -41,6 +41,23 @@ describe('retention', () => {
     clock.ms += 100;
     await appendAll(broker, [['c']]);
     expect(await values(broker)).toEqual([['b'], ['c']]);
+  });
+
+  test('gives way to that of an append, bound by bound', async () => {
+    const clock = manualClock();
+    const broker = memoryBroker({ clock, retention: { maxEntries: 2, maxAgeMs: 100 } });
+    const append = async (value: string, retention: Retention): Promise<string[]> => {
+      clock.ms += 30;
+      await broker.log.append('t', value, { retention });
+      return (await values(broker)).flat();
+    };
+    for (const value of ['a', 'b']) await append(value, { maxEntries: 10 });
+    expect(await append('c', { maxEntries: 10 })).toEqual(['a', 'b', 'c']);
+    expect(await append('d', {})).toEqual(['c', 'd']);
+    expect(await append('e', { maxEntries: 10 })).toEqual(['c', 'd', 'e']);
+    clock.ms += 60;
+    expect(await append('f', { maxEntries: 10 })).toEqual(['e', 'f']);
+    expect(await append('g', { maxAgeMs: 29 })).toEqual(['g']);
   });
 
   test('belongs to the broker that appends', async () => {

@@ -1,5 +1,5 @@
-import { checkAppend, checkTopic } from '../append-check.ts';
-import type { AppendOptions, Bounds, Loss, Page, Sink, Start } from '../broker.ts';
+import { checkAppend, checkRetention, checkTopic } from '../append-check.ts';
+import type { AppendOptions, Bounds, Loss, Page, Retention, Sink, Start } from '../broker.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError } from '../errors.ts';
 import { LocalAnnouncer } from '../local-announcer.ts';
@@ -16,13 +16,17 @@ import {
 import { MemoryStore, memoryStore } from './memory-store.ts';
 import type { AppendPolicy } from './topic-log.ts';
 
+/** The options of {@link memoryBroker}. */
 export interface MemoryBrokerOptions {
   /**
    * The topics. Brokers on one store are instances of one service: each reads what the others append.
    * @default a store of its own
    */
   readonly store?: MemoryStore;
-  /** What an append through this broker leaves of its topic. */
+  /**
+   * What an append through this broker leaves of its topic, exactly, unless the append says so itself.
+   * @default { maxEntries: 10_000 }
+   */
   readonly retention?: Retention;
   /**
    * How long an idempotency key is remembered, in milliseconds.
@@ -42,20 +46,6 @@ export interface MemoryBrokerOptions {
   readonly clock?: Clock;
 }
 
-/** Which commits are kept. They are dropped whole, oldest first, by the appends; the newest is always kept. */
-export interface Retention {
-  /**
-   * The most entries of a topic.
-   * @default 10_000
-   */
-  readonly maxEntries?: number;
-  /**
-   * The age of the oldest commit, in milliseconds.
-   * @default unlimited
-   */
-  readonly maxAgeMs?: number;
-}
-
 const DEFAULT_MAX_ENTRIES = 10_000;
 const DEFAULT_IDEMPOTENCY_WINDOW_MS = 24 * 60 * 60 * 1000;
 const UNLIMITED = Number.POSITIVE_INFINITY;
@@ -65,15 +55,13 @@ const FOLLOW_COMMITS = 256;
 /**
  * Makes a broker that keeps its topics in this process: for tests, for development, and for services that may forget.
  * It is also the reference of the seam, and as strict as a remote broker: readers are never called from inside an append.
+ * Throws `OPTION_INVALID`.
  */
 export function memoryBroker(options: MemoryBrokerOptions = {}): CommitBroker {
   const resolved = resolveOptions(options);
   const log = new MemoryLog(resolved);
   const announcer = new LocalAnnouncer(resolved.store.audience);
-  const close = async (): Promise<void> => {
-    announcer.close();
-    log.close();
-  };
+  const close = (): Promise<void> => announcer.close(log.close());
   return { name: 'memory', log, announcer, close, [Symbol.asyncDispose]: close };
 }
 
@@ -83,6 +71,7 @@ class MemoryLog implements CommitLog {
   readonly #store: MemoryStore;
   /** Live reads that wait for a change. */
   readonly #waiting = new Set<() => void>();
+  readonly #reads = new Set<Promise<unknown>>();
   #state: 'open' | 'closed' = 'open';
 
   constructor(options: ResolvedOptions) {
@@ -119,7 +108,37 @@ class MemoryLog implements CommitLog {
     return this.#store.page(topic, from, limit);
   }
 
-  async follow(
+  follow(
+    topic: string,
+    from: Position,
+    sink: Sink,
+    signal: AbortSignal,
+  ): Promise<Loss | undefined> {
+    const reading = this.#read(topic, from, sink, signal);
+    this.#reads.add(reading);
+    const done = (): void => void this.#reads.delete(reading);
+    reading.then(done, done);
+    return reading;
+  }
+
+  async bounds(topic: string): Promise<Bounds> {
+    this.#checkOpen();
+    checkTopic(topic);
+    return this.#store.bounds(topic);
+  }
+
+  /** Ends every read of this broker, after what was appended before. The store, and other brokers on it, live on. */
+  async close(): Promise<void> {
+    this.#state = 'closed';
+    for (const wake of [...this.#waiting]) wake();
+    await Promise.allSettled(this.#reads);
+  }
+
+  #checkOpen(): void {
+    if (this.#state === 'closed') throw new BrokerError('CLOSED', 'the memory broker is closed');
+  }
+
+  async #read(
     topic: string,
     from: Position,
     sink: Sink,
@@ -132,34 +151,19 @@ class MemoryLog implements CommitLog {
     sink.live();
     let position = from;
     while (!signal.aborted) {
-      this.#checkOpen();
       const page = this.#store.page(topic, position, FOLLOW_COMMITS);
       if (page.verdict !== 'ok') return page.verdict;
       const last = page.commits.at(-1);
-      // Waits only after an empty page: a sink may itself have appended to the topic, after the page was read.
-      if (last === undefined) await this.#changed(topic, signal);
-      else {
+      // Waits, or ends, only after an empty page: a sink may itself have appended to the topic, after the page was read.
+      if (last === undefined) {
+        this.#checkOpen();
+        await this.#changed(topic, signal);
+      } else {
         position = last.position;
         sink.commits(page.commits);
       }
     }
     return undefined;
-  }
-
-  async bounds(topic: string): Promise<Bounds> {
-    this.#checkOpen();
-    checkTopic(topic);
-    return this.#store.bounds(topic);
-  }
-
-  /** Ends every read of this broker. The store, and other brokers on it, live on. */
-  close(): void {
-    this.#state = 'closed';
-    for (const wake of [...this.#waiting]) wake();
-  }
-
-  #checkOpen(): void {
-    if (this.#state === 'closed') throw new BrokerError('CLOSED', 'the memory broker is closed');
   }
 
   /** Resolves at the next change of the topic, at the abort, or when the broker closes. */
@@ -186,14 +190,13 @@ interface ResolvedOptions extends AppendPolicy {
 }
 
 function resolveOptions(options: MemoryBrokerOptions): ResolvedOptions {
-  const { store = memoryStore(), retention = {} } = options;
+  const { store = memoryStore() } = options;
   if (!(store instanceof MemoryStore)) refuseOption('store', 'what memoryStore() makes', store);
-  if (typeof retention !== 'object' || retention === null)
-    refuseOption('retention', 'an object', retention);
+  const retention = checkRetention(options.retention);
   return {
     store,
-    maxEntries: integerOption('retention.maxEntries', retention.maxEntries, DEFAULT_MAX_ENTRIES, 1),
-    maxAgeMs: integerOption('retention.maxAgeMs', retention.maxAgeMs, UNLIMITED, 1),
+    maxEntries: retention?.maxEntries ?? DEFAULT_MAX_ENTRIES,
+    maxAgeMs: retention?.maxAgeMs ?? UNLIMITED,
     idempotencyWindowMs: integerOption(
       'idempotencyWindowMs',
       options.idempotencyWindowMs,

@@ -1,10 +1,10 @@
 import type { CheckedAppend } from '../append-check.ts';
-import type { Bounds, Commit, Entry, Loss, Page, Start } from '../broker.ts';
+import type { Bounds, Commit, Loss, Page, Retention, Start } from '../broker.ts';
 import { BrokerError } from '../errors.ts';
 import { newEpoch, type Position } from '../position.ts';
 import { KeyedAppends } from './keyed-appends.ts';
 
-/** What an append leaves behind it. */
+/** What an append leaves behind it, where it does not say so itself. */
 export interface AppendPolicy {
   readonly maxEntries: number;
   readonly maxAgeMs: number;
@@ -24,9 +24,9 @@ export class TopicLog {
 
   append(write: CheckedAppend, policy: AppendPolicy, now: number): Position {
     const { entries, idempotencyKey: key } = write;
-    if (key === undefined) return this.#append(entries, policy, now);
+    if (key === undefined) return this.#append(write, policy, now);
     const values = entries.map((entry) => entry.value);
-    const append = (): Position => this.#append(entries, policy, now);
+    const append = (): Position => this.#append(write, policy, now);
     return this.#keyed.once(key, values, policy.idempotencyWindowMs, now, append);
   }
 
@@ -56,7 +56,7 @@ export class TopicLog {
     for (const wake of [...this.watchers]) wake();
   }
 
-  #append(entries: readonly Entry[], policy: AppendPolicy, now: number): Position {
+  #append({ entries, retention }: CheckedAppend, policy: AppendPolicy, now: number): Position {
     const previous = this.#last;
     const ordinal = previous.ordinal + 1;
     const position = Object.freeze({ epoch: previous.epoch, id: String(ordinal), ordinal });
@@ -67,7 +67,7 @@ export class TopicLog {
     });
     this.#last = position;
     this.#entries += entries.length;
-    this.#retain(policy, now);
+    this.#retain(retention, policy, now);
     this.wake();
     return position;
   }
@@ -81,10 +81,12 @@ export class TopicLog {
   }
 
   /** Drops whole commits, oldest first. The newest stays, however large or old. */
-  #retain({ maxEntries, maxAgeMs }: AppendPolicy, now: number): void {
+  #retain(retention: Retention | undefined, policy: AppendPolicy, now: number): void {
+    const maxEntries = retention?.maxEntries ?? policy.maxEntries;
+    const maxAgeMs = retention?.maxAgeMs ?? policy.maxAgeMs;
     while (this.#commits.size > 1) {
-      const { at } = this.#held(this.#first.ordinal + 1);
-      if (this.#entries <= maxEntries && now - at <= maxAgeMs) return;
+      const { commit, at } = this.#held(this.#first.ordinal + 1);
+      if (this.#entries - commit.entries.length < maxEntries && now - at <= maxAgeMs) return;
       this.#dropOldest();
     }
   }
