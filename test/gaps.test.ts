@@ -310,11 +310,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await using server = await startServer(router);
     await using client = connect<typeof router>(server, transport);
     using feed = collect((on) => client.trpc.feed.subscribe(undefined, on));
-    await feed.take(1);
+    await feed.take(2);
     for (let n = 0; n < 20; n += 1) await broker.log.append('orders', String(n));
     const tip = await mintToken(broker, 'orders');
     expect(tip).not.toBe(feed.frames[0]?.id);
-    await feed.until(({ values }) => values.length >= 2);
+    await feed.until(({ values }) => values.length >= 3);
     store.trim('orders', 0);
     server.dropSockets();
     await feed.until(({ values }) => values.filter(isAttached).length === 2);

@@ -6,7 +6,10 @@ import { freePort } from './free-port.ts';
 import { buildPage } from './page-build.ts';
 import { startProxy, type TcpProxy } from './proxy.ts';
 
-/** Serves the board until told to stop: one server, or two behind a proxy where they can share a log. */
+/**
+ * Serves the board until told to stop: one server, or two behind a proxy where they can share a log. Builds the page, unless
+ * `ORDERS_PAGE` names a folder that has it.
+ */
 export async function runBoard(
   env: NodeJS.ProcessEnv,
   wantedPort: number,
@@ -14,8 +17,8 @@ export async function runBoard(
 ): Promise<void> {
   const kind = brokerKind(env);
   const port = await freePort(wantedPort);
-  await using page = await buildPage();
-  const cluster = new Cluster({ env: { ...env, ORDERS_PAGE: page.dir }, log: console.log });
+  await using page = env.ORDERS_PAGE === undefined ? await buildPage() : undefined;
+  const cluster = new Cluster({ env: { ORDERS_PAGE: page?.dir, ...env }, log: console.log });
   let proxy: TcpProxy | undefined;
   try {
     if (kind === 'redis') {
@@ -24,7 +27,7 @@ export async function runBoard(
     } else {
       await cluster.add(port);
     }
-    await page.done;
+    await page?.done;
     const after = isDurable(kind)
       ? 'clients go on where they were'
       : 'clients get a snapshot, since the memory broker forgets';

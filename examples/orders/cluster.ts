@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { freePort } from './free-port.ts';
 
 export interface ClusterOptions {
-  /** The environment of every instance: which broker, which folder. */
+  /** The environment of every instance: which broker, which folder; and `ORDERS_INSTANCE`, another script than that beside us. */
   readonly env: NodeJS.ProcessEnv;
   /** Told what happens, a line at a time. */
   readonly log: (line: string) => void;
@@ -78,9 +78,10 @@ class Supervised implements Instance {
   }
 
   async start(): Promise<void> {
+    const { env } = this.#options;
     // Under tsx its loader is in our own arguments, and `fork` hands those on.
-    const child = fork(SCRIPT, {
-      env: { ...this.#options.env, PORT: String(this.port), INSTANCE: this.name },
+    const child = fork(env.ORDERS_INSTANCE ?? SCRIPT, {
+      env: { ...env, PORT: String(this.port), INSTANCE: this.name },
     });
     this.#child = child;
     const exited = once(child, 'exit');

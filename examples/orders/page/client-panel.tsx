@@ -99,6 +99,8 @@ function describe(
     // A snapshot is there as soon as it is told of; a fresh start is connecting first.
     case 'gap':
       return connection === 'pending' ? ['good', 'live'] : ['waiting', 'reconnecting'];
+    case 'catching-up':
+      return ['waiting', 'catching up'];
     case 'outage':
       return ['waiting', 'connected, the log is away'];
     case 'lost':

@@ -35,7 +35,7 @@ export function useBoard(client: BoardClient): Board {
 
   const recent = useQuery(
     trpc.orders.recent.queryOptions(undefined, {
-      enabled: log.standing === 'attached',
+      enabled: log.standing === 'live',
       staleTime: Number.POSITIVE_INFINITY,
     }),
   );

@@ -39,11 +39,13 @@ export function useFeedLog(client: BoardClient): FeedLog {
 function describe(state: FeedState): string {
   switch (state.state) {
     case 'attached':
-      return 'attached; what was missed follows';
+      return 'attached';
+    case 'catching-up':
+      return 'catching up: what was missed follows';
+    case 'live':
+      return 'live: nothing is missing';
     case 'outage':
       return 'the server cannot read the log now';
-    case 'live':
-      return 'the log can be read again';
     case 'gap':
       return `the place in the log is lost${state.reason ? ` (${state.reason})` : ': a snapshot follows'}`;
     case 'lost':

@@ -1,6 +1,6 @@
 import type { Observable, Observer, Unsubscribable } from '@trpc/server/observable';
 import type { FeedClock } from './clock.ts';
-import { onPage } from './page.ts';
+import { isShown, onPage } from './page.ts';
 
 /** What a subscription goes through: one subscription of the links behind after another, and the waits between. */
 export class Attempts {
@@ -51,7 +51,7 @@ export class Attempts {
     if (!isLive()) subscription.unsubscribe();
   }
 
-  /** Waits, in place of what went on; not at all for 0, and not on when the browser comes online. */
+  /** Waits, in place of what went on; not at all for 0, and not on when the browser comes online or the page is shown. */
   wait(
     ms: number,
     signal: AbortSignal | null | undefined,
@@ -62,11 +62,14 @@ export class Attempts {
     else if (ms === 0) after.again();
     else {
       const cancel = this.#clock.after(ms, after.again);
-      const unlisten = onPage('online', after.again);
+      const unlisten = [
+        onPage('online', after.again),
+        onPage('visibilitychange', () => isShown() && after.again()),
+      ];
       signal?.addEventListener('abort', after.aborted);
       this.#leave = () => {
         cancel();
-        unlisten();
+        for (const leave of unlisten) leave();
         signal?.removeEventListener('abort', after.aborted);
       };
     }

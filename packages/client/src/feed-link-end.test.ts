@@ -156,3 +156,15 @@ test('a wait ends when the browser comes online', () => {
   page.tell('online');
   expect([rig.attempts.length, rig.clock.waits, page.listeners]).toEqual([2, [], 0]);
 });
+
+test('a wait ends when the page is shown, and not when it is hidden', () => {
+  using page = fakePage();
+  const rig = new Rig();
+  rig.subscribe();
+  rig.last.frame(entryToken(7), 7);
+  rig.last.fail(lostLink());
+  page.show('hidden');
+  expect([rig.attempts.length, rig.clock.waits.length]).toEqual([1, 1]);
+  page.show('visible');
+  expect([rig.attempts.length, rig.clock.waits, page.listeners]).toEqual([2, [], 0]);
+});

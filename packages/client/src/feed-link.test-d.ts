@@ -103,6 +103,7 @@ feedLink({
     same<typeof state, FeedState>();
     switch (state.state) {
       case 'attached':
+      case 'catching-up':
       case 'live':
       case 'outage':
         break;

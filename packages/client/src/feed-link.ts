@@ -9,6 +9,8 @@ import { TokenKeeper } from './kept-token.ts';
  * Makes a tRPC link for feeds. It stands in the chain before `wsLink`, `httpSubscriptionLink` or the `splitLink` between
  * them. It drops repeats, hides control frames, starts afresh after a gap, tries again after an outage, and keeps tokens
  * in a store. A feed is known by the ids of its frames; queries, mutations and other subscriptions pass untouched.
+ *
+ * Throws a `TypeError` or `RangeError` for an option that is none.
  */
 export function feedLink<Router extends AnyTRPCRouter>(
   options: FeedLinkOptions = {},

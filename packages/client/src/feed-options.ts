@@ -7,11 +7,13 @@ import type { FeedStore } from './store.ts';
 /** What becomes of a subscription whose token is of no use any more. */
 export type GapPolicy = 'restart' | 'error';
 
+/** How often a feed is tried again, and after which waits. */
 export interface RetryOptions extends JitterOptions {
   /** Tries in a row, with no frame between, before the error is passed on. @default Infinity */
   readonly tries?: number;
 }
 
+/** The options of `feedLink`. All may be left out. */
 export interface FeedLinkOptions {
   /**
    * What becomes of a subscription that is refused or ended with 400 or 410. `'restart'` subscribes afresh, without a

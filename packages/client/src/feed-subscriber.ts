@@ -1,4 +1,9 @@
-import { type FeedErrorData, parseToken, type TokenFields } from '@brokerfeed/core/wire';
+import {
+  type FeedControl,
+  type FeedErrorData,
+  parseToken,
+  type TokenFields,
+} from '@brokerfeed/core/wire';
 import type {
   Operation,
   OperationLink,
@@ -38,10 +43,11 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
   readonly #repeats = new Repeats();
   #kind: 'unknown' | 'feed' | 'other' = 'unknown';
   #overEvents = false;
-  #standing = false;
+  /** What was told last of the subscription under way; nothing until it stands. */
+  #told: FeedState['state'] | undefined;
   #token: string | undefined;
-  /** Values of a snapshot that came so far. */
-  #snapshot = 0;
+  /** Values that came so far of a snapshot under way. */
+  #snapshot: number | undefined;
   /** Tries since the last frame. */
   #tries = 0;
 
@@ -77,7 +83,7 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
   }
 
   #subscribe(): void {
-    this.#standing = false;
+    this.#told = undefined;
     this.#attempts.subscribe(this.#next(this.#operation()), {
       next: (envelope) => this.#take(envelope),
       error: (error) => this.#fail(error),
@@ -115,7 +121,7 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
         }
         break;
       case 'started':
-        this.#snapshot = 0;
+        this.#snapshot = undefined;
         // An event stream says so before the procedure is asked.
         if (this.#kind === 'feed' && !this.#overEvents) this.#stand();
         break;
@@ -148,26 +154,25 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
     this.#stand();
     // Whoever was told may have left.
     if (!isLive()) return;
-    if (isEntry) this.#snapshot = 0;
-    else if (this.#takeControl(fields, tracked)) return;
-    else this.#takeSnapshot(fields);
-    if (isLive()) this.#observer.next(envelope);
+    const control = isEntry ? undefined : controlOf(tracked);
+    if (isEntry || (control && fields.kind === 'position')) this.#snapshot = undefined;
+    else this.#takeSnapshot(fields, control !== undefined);
+    if (!isLive()) return;
+    if (control === undefined) this.#observer.next(envelope);
+    else if (control === 'position') this.#repeats.seePosition(fields);
+    // A link that moves to another socket is told again how it stands there.
+    else if (control !== 'attached' && control !== this.#told) this.#tell({ state: control });
   }
 
-  #takeControl(fields: TokenFields, tracked: unknown): boolean {
-    const value = (tracked as { readonly data?: unknown } | undefined)?.data;
-    if (!isFeedControl(value)) return false;
-    const { feed } = value;
-    if (feed === 'position') this.#repeats.seePosition(fields);
-    else if (feed !== 'attached') this.#tell({ state: feed });
-    return true;
-  }
-
-  #takeSnapshot({ kind, index }: TokenFields): void {
+  /** A control frame tells that a snapshot is under way: its first value may be long in coming, or there may be none. */
+  #takeSnapshot({ kind, index }: TokenFields, isControl: boolean): void {
+    const before = this.#snapshot;
+    const begins = before === undefined || (!isControl && kind === 'snapshot' && index < before);
+    if (isControl) this.#snapshot ??= 0;
+    else this.#snapshot = kind === 'snapshot' ? index + 1 : undefined;
+    if (!begins) return;
     this.#repeats.forget();
-    const begins = this.#snapshot === 0 || (kind === 'snapshot' && index < this.#snapshot);
-    this.#snapshot = kind === 'snapshot' ? index + 1 : 0;
-    if (begins) this.#tell({ state: 'gap', reason: undefined });
+    this.#tell({ state: 'gap', reason: undefined });
   }
 
   #fail(error: TRPCClientError<Router>): void {
@@ -251,17 +256,17 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
   }
 
   #stand(): void {
-    if (this.#standing) return;
-    this.#standing = true;
+    if (this.#told !== undefined && this.#told !== 'lost') return;
+    this.#snapshot = undefined;
     this.#tell({ state: 'attached' });
   }
 
   #lost(error: Error, retryMs: number | undefined): void {
-    this.#standing = false;
     this.#tell({ state: 'lost', error, retryMs });
   }
 
   #tell(state: FeedState): void {
+    this.#told = state.state;
     const { onFeedState } = this.#options;
     if (onFeedState !== undefined) call(() => onFeedState(state, this.#subscription));
   }
@@ -270,6 +275,11 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
 /** Tells a dead token, and what an overtaken reader gets, from a mistake in the server that a fresh start would not mend. */
 function isGap({ status, reason }: FeedErrorData): boolean {
   return status === 410 || (status === 400 && reason !== 'topic');
+}
+
+function controlOf(tracked: unknown): FeedControl['feed'] | undefined {
+  const value = (tracked as { readonly data?: unknown } | undefined)?.data;
+  return isFeedControl(value) ? value.feed : undefined;
 }
 
 /** Calls what the application gave us. What it throws is its own, and must not break the feed. */

@@ -1,3 +1,4 @@
+/** The options of {@link fullJitter}. */
 export interface JitterOptions {
   /** The longest first wait, in milliseconds; it doubles with every attempt. @default 1000 */
   readonly baseMs?: number;
@@ -10,7 +11,7 @@ export interface JitterOptions {
 /**
  * Makes a function from an attempt, counted from 0, to a wait in milliseconds: anywhere from none to the longest one
  * ("full jitter"), so that clients that lost one server together do not come back together. Also good as the
- * `retryDelayMs` of tRPC's `createWSClient`, whose own first wait is none.
+ * `retryDelayMs` of tRPC's `createWSClient`, whose own first wait is none. Throws a `RangeError` for a wait that is none.
  */
 export function fullJitter({
   baseMs = 1_000,

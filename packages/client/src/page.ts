@@ -1,5 +1,6 @@
 /** What a browser's page has, and other places where this runs may not. */
 interface Page {
+  readonly document?: { readonly visibilityState: string };
   readonly sessionStorage?: PageStorage;
   readonly addEventListener?: (event: string, listener: () => void) => void;
   readonly removeEventListener?: (event: string, listener: () => void) => void;
@@ -19,6 +20,11 @@ const page = globalThis as unknown as Page;
 export function onPage(event: string, listener: () => void): () => void {
   page.addEventListener?.(event, listener);
   return () => page.removeEventListener?.(event, listener);
+}
+
+/** Whether somebody may look at the page. */
+export function isShown(): boolean {
+  return page.document?.visibilityState === 'visible';
 }
 
 /** Answers the page's session storage, or undefined where there is none or it is forbidden. */

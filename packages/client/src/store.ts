@@ -5,6 +5,7 @@ import { pageStorage } from './page.ts';
  * store throws is taken as "nothing there": the feed goes on.
  */
 export interface FeedStore {
+  /** Answers the token of a key, at once; nullish where there is none. */
   get(key: string): string | null | undefined;
   set(key: string, token: string): unknown;
   delete(key: string): unknown;
@@ -13,7 +14,10 @@ export interface FeedStore {
 /** Keys that are kept in memory; the one that was written longest ago goes first. */
 const MAX_KEYS = 1_000;
 
-/** Makes a store that lives as long as the page or process: subscribing again goes on where it ended, a reload does not. */
+/**
+ * Makes a store that lives as long as the page or process: subscribing again goes on where it ended, a reload does not. It
+ * keeps the newest 1000 keys.
+ */
 export function memoryStore(): FeedStore {
   const tokens = new Map<string, string>();
   return {
@@ -30,6 +34,7 @@ export function memoryStore(): FeedStore {
   };
 }
 
+/** The options of {@link sessionStore}. */
 export interface SessionStoreOptions {
   /** What keys begin with. Put the user's id into it where several may sign in in one tab. @default 'brokerfeed:' */
   readonly prefix?: string;

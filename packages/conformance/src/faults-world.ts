@@ -6,6 +6,7 @@ import { emptyLedger, FaultJudge, type FaultLedger } from './faults-judge.ts';
 import type { FaultRecord, FaultValue } from './faults-record.ts';
 import type { FaultSubscriber } from './faults-subscriber.ts';
 
+/** The options of {@link FaultWorld}. */
 export interface FaultWorldOptions {
   readonly topic: string;
   /** Appends. What is done to the store reaches it too. */

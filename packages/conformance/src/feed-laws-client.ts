@@ -1,4 +1,5 @@
 import { type FeedFrame, type FeedGap, type FeedReader, FeedRefusal } from '@brokerfeed/core';
+import type { FeedControl } from '@brokerfeed/core/wire';
 import {
   decodeFrame,
   type Expected,
@@ -6,6 +7,7 @@ import {
   JSON_ENCODER,
   type Named,
   type Part,
+  Standings,
 } from './feed-laws-frames.ts';
 import type { Address, FeedModel } from './feed-laws-model.ts';
 
@@ -25,6 +27,7 @@ export class Connection {
   readonly #pushed: boolean;
   readonly #feed: string;
   readonly #mayBeInside: boolean;
+  readonly #standings: Standings | undefined;
   readonly #onChange: () => void;
   readonly #onHeld: (held: Held) => void;
   readonly #abort = new AbortController();
@@ -45,6 +48,7 @@ export class Connection {
       pushed: boolean;
       feed: string;
       mayBeInside: boolean;
+      control: boolean;
     },
     onChange: () => void,
     onHeld: (held: Held) => void,
@@ -57,6 +61,7 @@ export class Connection {
     this.#pushed = options.pushed;
     this.#feed = options.feed;
     this.#mayBeInside = options.mayBeInside;
+    this.#standings = options.control ? new Standings() : undefined;
     this.#onChange = onChange;
     this.#onHeld = onHeld;
   }
@@ -69,8 +74,9 @@ export class Connection {
     return this.#credits === Number.POSITIVE_INFINITY;
   }
 
-  /** Whether all that was appended has come, or was part of a snapshot. */
+  /** Whether all that was appended has come, or was part of a snapshot, and it was told so if it is told. */
   get caughtUp(): boolean {
+    if (this.#standings?.isLive === false) return false;
     const { incarnation, tip } = this.#model;
     const expected = this.#expected;
     if (expected.kind === 'entry') {
@@ -184,10 +190,15 @@ export class Connection {
   #see({ token, value }: FeedFrame): void {
     if (typeof value === 'object' && value !== null) {
       if ('feed' in value) {
-        const ofOutage = value.feed === 'outage' || value.feed === 'live';
-        this.#onHeld({ token, expected: this.#resumeBetween(), mayBeInside: ofOutage });
+        const { feed } = value as FeedControl;
+        if (this.#standings === undefined) throw new Error(`told '${feed}', unasked`);
+        this.#standings.see(feed);
+        if (feed === 'live') this.#checkLive();
+        const mayBeInside = feed === 'catching-up' || feed === 'outage';
+        this.#onHeld({ token, expected: this.#resumeBetween(), mayBeInside });
         return;
       }
+      this.#standings?.see('value');
       if ('part' in value) {
         this.#seePart(token, value as Part);
         return;
@@ -206,6 +217,13 @@ export class Connection {
     this.#gaps = 0;
     this.#expected = { kind: 'entry', at: this.#model.after(entry) };
     this.#hold(token, { kind: 'entry', at: this.#model.resumedAfter(entry) });
+  }
+
+  #checkLive(): void {
+    const expected = this.#expected;
+    if (!this.#partsDone) throw new Error('live inside a snapshot');
+    if (expected.kind === 'entry' && expected.at.index > 0)
+      throw new Error(`live before ${show(expected.at)}, inside a commit`);
   }
 
   #seePart(token: string, { part, of }: Part): void {

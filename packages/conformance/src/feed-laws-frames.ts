@@ -1,4 +1,5 @@
 import type { FeedFrame, FrameEncoder } from '@brokerfeed/core';
+import type { FeedControl } from '@brokerfeed/core/wire';
 import type { Address } from './feed-laws-model.ts';
 
 /** What the next entry of a connection may be. */
@@ -21,8 +22,32 @@ export type Expected =
 export interface Held {
   readonly token: string;
   readonly expected: Expected;
-  /** Whether it came with news of an outage, which may fall between a gap and its snapshot: it cannot be seen from outside. */
+  /** Whether it came with what may be told between a gap and its snapshot: that cannot be seen from outside. */
   readonly mayBeInside: boolean;
+}
+
+/** What a connection was told of how it stands: at first, and then what changed. */
+export class Standings {
+  #last: FeedControl['feed'] | undefined;
+  #standing: FeedControl['feed'] | undefined;
+
+  get isLive(): boolean {
+    return this.#standing === 'live';
+  }
+
+  /** Checks that the next frame says what it may say there. */
+  see(frame: FeedControl['feed'] | 'value'): void {
+    const isFirst = this.#last === undefined;
+    if (frame === 'value' || frame === 'position') {
+      if (this.#standing === undefined)
+        throw new Error(`got a ${frame} before it was told how it stands`);
+      return;
+    }
+    if (isFirst ? frame === 'live' : frame === 'attached' || frame === this.#standing)
+      throw new Error(`told '${frame}' after '${this.#last}'`);
+    this.#last = frame;
+    if (frame !== 'attached') this.#standing = frame;
+  }
 }
 
 export interface Part {

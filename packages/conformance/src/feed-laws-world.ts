@@ -155,6 +155,7 @@ export class FeedWorld {
         pushed: step.pushed,
         feed: feedKey(step.through, step.from, step.onGap),
         mayBeInside: held?.mayBeInside ?? false,
+        control: this.#setup.control,
       },
       () => this.#changed(),
       (next) => client.held.push(next),
@@ -228,7 +229,7 @@ export class FeedWorld {
     await this.#seen(
       () => this.#eager.every((connection) => connection.caughtUp),
       () =>
-        `a client never got commit ${this.#model.tip} of incarnation ${this.#model.incarnation}`,
+        `a client never got commit ${this.#model.tip} of incarnation ${this.#model.incarnation}, or was never told that it is live`,
     );
   }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import type { BrokerHarness, Subject } from './broker-harness.ts';
 import { feedLaws } from './feed-laws.ts';
 
+/** The options of {@link testFeed}. */
 export interface TestFeedOptions {
   /**
    * Runs of the property test. The environment variable `SOAK` multiplies it.

@@ -1,9 +1,13 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { FeedRig, settled, TOPIC, turns } from '../test/support/feed-rig.ts';
 import { OUTAGE } from '../test/support/scripted-log.ts';
 
 const rejections: unknown[] = [];
-process.on('unhandledRejection', (error) => rejections.push(error));
+const note = (error: unknown): void => {
+  rejections.push(error);
+};
+process.on('unhandledRejection', note);
+afterAll(() => void process.off('unhandledRejection', note));
 afterEach(async () => {
   await settled();
   expect(rejections.splice(0)).toEqual([]);
@@ -43,7 +47,7 @@ const phases: Record<
   'waiting for an entry': () => ({ rig: new FeedRig() }),
   'waiting for an entry with control frames': () => ({
     rig: new FeedRig({ control: true }),
-    frames: 1,
+    frames: 2,
   }),
   'waiting in a snapshot that never comes': () => ({
     rig: new FeedRig({ onGap: stuck }),

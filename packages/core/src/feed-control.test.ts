@@ -8,6 +8,10 @@ function control(feed: string): { feed: string } {
   return { feed };
 }
 
+function controls(...feeds: string[]): { feed: string }[] {
+  return feeds.map(control);
+}
+
 describe('the first frame', () => {
   test('lets a client that drops before any entry miss nothing', async () => {
     const rig = new FeedRig({ control: true });
@@ -18,7 +22,12 @@ describe('the first frame', () => {
     first.reader.close();
     await rig.append('later');
     const { values } = await rig.open(attached?.token);
-    expect(await values(3)).toEqual([control('attached'), 'meanwhile', 'later']);
+    expect(await values(5)).toEqual([
+      ...controls('attached', 'catching-up'),
+      'meanwhile',
+      'later',
+      control('live'),
+    ]);
   });
 
   test('is not sent unless it was asked for', async () => {
@@ -31,29 +40,35 @@ describe('the first frame', () => {
     }
   });
 
-  test('of a gap is the snapshot', async () => {
-    const rig = new FeedRig({ control: true, onGap: () => 'state' });
-    const { values } = await rig.open('bad');
-    expect(await values(1)).toEqual(['state']);
+  test('of a gap says that the snapshot is on its way, and brings it again to one who drops there', async () => {
+    const rig = new FeedRig({ control: true, onGap: ({ gap }) => gap.reason });
+    const { take, reader } = await rig.open('bad');
+    const [first] = await take(1);
+    expect(first?.value).toEqual(control('catching-up'));
+    reader.close();
+    const { values } = await rig.open(first?.token);
+    expect(await values(3)).toEqual([control('catching-up'), 'snapshot', control('live')]);
   });
 
   test('after a gap without a snapshot replaces the token', async () => {
     const rig = new FeedRig({ control: true, onGap: () => undefined });
     const { take, reader } = await rig.open('bad');
-    const [frame] = await take(1);
-    expect(frame?.value).toEqual(control('position'));
+    const [begun, frame, end] = await take(3);
+    expect([begun, frame, end].map((each) => each?.value)).toEqual(
+      controls('catching-up', 'position', 'live'),
+    );
     reader.close();
     await rig.append('a');
     const { values } = await rig.open(frame?.token);
-    expect(await values(2)).toEqual([control('attached'), 'a']);
+    expect(await values(3)).toEqual([...controls('attached', 'catching-up'), 'a']);
   });
 });
 
 describe('a fresher token', () => {
   test('comes when entries were skipped for a while', async () => {
     const rig = new FeedRig({ control: CONTROL, filter: (value) => value !== 'skip' });
-    const { take, values, reader } = await rig.open();
-    await take(1);
+    const { take, reader } = await rig.open();
+    await take(2);
     const next = take(1);
     await rig.appendEach('skip', 'skip');
     await settled();
@@ -65,14 +80,13 @@ describe('a fresher token', () => {
     rig.trim(0);
     await rig.append('a');
     const again = await rig.open(fresh?.token);
-    expect(await again.values(2)).toEqual([control('attached'), 'a']);
-    expect(values).toBeDefined();
+    expect(await again.values(3)).toEqual([...controls('attached', 'catching-up'), 'a']);
   });
 
   test('does not come where nothing moved on', async () => {
     const rig = new FeedRig({ control: CONTROL });
     const { take } = await rig.open();
-    await take(1);
+    await take(2);
     await rig.append('a');
     await take(1);
     const signed = rig.meter.of('brokerfeed.feed.signatures');
@@ -88,7 +102,7 @@ describe('a fresher token', () => {
   test('comes once, however long nobody reads', async () => {
     const rig = new FeedRig({ control: CONTROL, filter: (value) => value !== 'skip' });
     const { take, values } = await rig.open();
-    await take(1);
+    await take(2);
     const next = take(1);
     await rig.appendEach('skip', 'a', 'skip');
     await next;
@@ -101,23 +115,23 @@ describe('a fresher token', () => {
   test('inside a commit stands before it', async () => {
     const rig = new FeedRig({ control: CONTROL, filter: (value) => value !== 'skip' });
     const { take, reader } = await rig.open();
-    await take(1);
+    await take(2);
     const next = take(1);
     await rig.append('a', 'skip', 'b');
     await next;
     reader.close();
-    const [, first] = await (await rig.open((await next)[0]?.token)).take(2);
-    expect(first?.value).toBe('a');
+    const { values } = await rig.open((await next)[0]?.token);
+    expect(await values(3)).toEqual([...controls('attached', 'catching-up'), 'a']);
   });
 });
 
 describe('an outage', () => {
   test('is told, and its end, in the order of things', async () => {
     const rig = new FeedRig({ control: true });
-    const { take, values } = await rig.open();
-    await take(1);
+    const { values } = await rig.open();
+    await values(2);
     await rig.append('a');
-    await take(1);
+    await values(1);
     const next = values(1);
     await settled();
     rig.log.breakReads();
@@ -125,13 +139,13 @@ describe('an outage', () => {
     await rig.append('b');
     await rig.clock.untilWait(250);
     rig.clock.advance(250);
-    expect(await values(2)).toEqual([control('live'), 'b']);
+    expect(await values(3)).toEqual([control('catching-up'), 'b', control('live')]);
   });
 
   test('is told once, however often the read is tried', async () => {
     const rig = new FeedRig({ control: true });
-    const { take, values } = await rig.open();
-    await take(1);
+    const { values } = await rig.open();
+    await values(2);
     await settled();
     let failing = true;
     rig.log.beforeFollow = () => {
@@ -147,15 +161,15 @@ describe('an outage', () => {
     failing = false;
     rig.clock.advance(10_000);
     await rig.log.untilReads(1);
-    expect(await news).toEqual([control('outage'), control('live')]);
+    expect(await news).toEqual(controls('outage', 'live'));
     await rig.append('a');
     expect(await values(1)).toEqual(['a']);
   });
 
   test('that is over before the client reads of it is not told', async () => {
     const rig = new FeedRig({ control: true });
-    const { take, values } = await rig.open();
-    await take(1);
+    const { values } = await rig.open();
+    await values(2);
     for (let times = 0; times < 3; times += 1) {
       await rig.log.untilReads(1);
       await settled();
@@ -178,7 +192,7 @@ describe('an outage', () => {
     await rig.clock.untilWait(250);
     const second = await rig.open();
     const [one, two] = await second.values(2);
-    expect([one, two]).toEqual([control('attached'), control('outage')]);
+    expect([one, two]).toEqual(controls('attached', 'outage'));
     rig.clock.advance(250);
     expect(await second.values(1)).toEqual([control('live')]);
   });
@@ -196,14 +210,14 @@ describe('an outage', () => {
       },
     });
     const { take, reader } = await rig.open('bad');
-    const frames = await take(3);
+    const frames = await take(4);
     const outage =
       frames.find((frame) => (frame.value as { feed?: string }).feed === 'outage') ??
       (await take(1))[0];
     expect(outage?.value).toEqual(control('outage'));
     reader.close();
     const again = await rig.open(outage?.token);
-    expect((await again.values(1))[0]).toBe('s1');
+    expect(await again.values(2)).toEqual([control('catching-up'), 's1']);
     again.reader.close();
   });
 });

@@ -1,15 +1,19 @@
 import type { Clock } from './clock.ts';
 import { type Position, samePosition } from './position.ts';
-import type { FeedControl } from './wire/control.ts';
+import type { FeedControl, FeedStanding } from './wire/control.ts';
 import { parseToken } from './wire/token.ts';
 
-type News = FeedControl['feed'];
+/** Numbers of control frames begin below this: two bytes of a token. */
+const FIRST_NUMBERS = 2 ** 14;
 
 /** What the control frames of one subscription are to tell, and whether the token that its client holds has grown old. */
 export class FeedControls {
   readonly #clock: Clock;
   readonly #idleMs: number;
-  #queue: News[] = [];
+  /** What is to be told once. */
+  #notice: 'attached' | 'position' | undefined;
+  #told: FeedStanding | undefined;
+  #number = 0;
   #lastToken = '';
   #lastFrameAt = 0;
   #cancelIdle: (() => void) | undefined;
@@ -20,24 +24,42 @@ export class FeedControls {
     this.#idleMs = idleMs;
   }
 
-  get pending(): boolean {
-    return this.#queue.length > 0;
+  /** The standing that was told last. */
+  get told(): FeedStanding | undefined {
+    return this.#told;
   }
 
-  take(): News | undefined {
-    return this.#queue.shift();
+  /** Begins a subscription that was asked for with this token. It `stands` unless there is a gap. */
+  start(token: string | undefined, stands: boolean): void {
+    this.#number = firstNumber(token);
+    if (stands) this.#notice = 'attached';
   }
 
-  /** Starts with this news: what the tail went through before a subscription stood is not its business. */
-  start(...news: News[]): void {
-    this.#queue = news;
+  /** Whether there is something to tell one who stands so now. What came and went before anybody looked is not told. */
+  pending(standing: FeedStanding | undefined): boolean {
+    return this.#notice !== undefined || standing !== this.#told;
   }
 
-  /** Queues the news, or takes back the opposite that nobody has read yet: a log that comes and goes queues one frame. */
-  noteOutage(state: 'outage' | 'live'): void {
-    const last = this.#queue.at(-1);
-    if (last === 'outage' || last === 'live') this.#queue.pop();
-    else this.#queue.push(state);
+  /** Takes what comes next of that. */
+  take(standing: FeedStanding | undefined): FeedControl['feed'] | undefined {
+    const notice = this.#notice;
+    if (notice !== undefined) {
+      this.#notice = undefined;
+      return notice;
+    }
+    const news = standing === this.#told ? undefined : standing;
+    this.#told = standing;
+    return news;
+  }
+
+  /**
+   * Numbers a control frame, for its token. tRPC's client reads from two connections while it moves from one to the other,
+   * and drops from the second what has a token that came on the first: so are entries known, but how it stands on the
+   * second must not be dropped.
+   */
+  number(): number {
+    this.#number += 1;
+    return this.#number;
   }
 
   /** Notes that a frame left, and with which token. */
@@ -53,9 +75,9 @@ export class FeedControls {
   watchIdle(cursor: () => Position | undefined, onNews: () => void): void {
     this.#cancelIdle = this.#clock.after(this.#idleMs, () => {
       const isQuiet = this.#clock.now() - this.#lastFrameAt >= this.#idleMs;
-      const at = isQuiet && !this.pending ? cursor() : undefined;
+      const at = isQuiet ? cursor() : undefined;
       if (at !== undefined && this.#isBehind(at)) {
-        this.#queue.push('position');
+        this.#notice = 'position';
         onNews();
       }
       this.watchIdle(cursor, onNews);
@@ -70,4 +92,11 @@ export class FeedControls {
     const held = parseToken(this.#lastToken);
     return held === undefined || !samePosition(held.fields, cursor);
   }
+}
+
+/** Two connections of one client were asked for with different tokens. Nothing random: tokens are to be reproducible. */
+function firstNumber(token = ''): number {
+  let number = 0;
+  for (const char of token.slice(-8)) number = (number * 31 + char.charCodeAt(0)) % FIRST_NUMBERS;
+  return number;
 }

@@ -71,7 +71,7 @@ export interface FeedOptions<A extends object = object, T = unknown, P = T, V = 
   readonly lingerMs?: number;
   /**
    * Sends control frames: the position at the start, a fresher one after `idleMs` (default 30000) in which entries were
-   * skipped, outages and their end.
+   * skipped, and whether the subscription is catching up, live, or waits for the end of an outage.
    * @default false
    */
   readonly control?: boolean | { readonly idleMs?: number };
@@ -107,6 +107,7 @@ export interface ResolvedFeedOptions<A extends object> {
   readonly lingerMs: number;
   /** Undefined where no control frames are sent. */
   readonly controlIdleMs: number | undefined;
+  readonly tellsStanding: boolean;
   readonly onEntryError: 'skip' | 'end';
   readonly retryDelaysMs: readonly number[];
   readonly clock: Clock;
@@ -125,6 +126,7 @@ export function resolveFeedOptions<A extends object>(
   if (options.shareGap !== undefined && options.onGap === undefined) {
     refuseOption('shareGap', 'only of use beside onGap', options.shareGap);
   }
+  const controlIdleMs = resolveControl(options.control);
   return {
     from: oneOf('from', options.from, ['latest', 'earliest']),
     decode: resolveDecode(options),
@@ -139,7 +141,8 @@ export function resolveFeedOptions<A extends object>(
     maxIdLength: integerOption('maxIdLength', options.maxIdLength, 512, 1),
     highWaterMark: integerOption('highWaterMark', options.highWaterMark, 1024, 1),
     lingerMs: integerOption('lingerMs', options.lingerMs, 5_000, 0, MAX_DELAY_MS),
-    controlIdleMs: resolveControl(options.control),
+    controlIdleMs,
+    tellsStanding: controlIdleMs !== undefined,
     onEntryError: oneOf('onEntryError', options.onEntryError, ['skip', 'end']),
     retryDelaysMs: resolveDelays(options.retryDelaysMs),
     clock: options.clock ?? systemClock,

@@ -12,7 +12,7 @@ import { type PositionedSnapshot, type SnapshotLoads, snapshotValues } from './s
 import { Gap, Subscriber } from './subscriber.ts';
 import { tailsOf } from './tails.ts';
 import type { TokenScope, TokenSigner } from './token-signer.ts';
-import type { FeedControl } from './wire/control.ts';
+import type { FeedControl, FeedStanding } from './wire/control.ts';
 import type { FeedReason } from './wire/reason.ts';
 import type { TokenFields, TokenKind } from './wire/token.ts';
 
@@ -103,14 +103,12 @@ export class FeedSession<A extends object> {
     const { log, options } = shared;
     const { clock, controlIdleMs } = options;
     const tails = tailsOf(log);
-    const controls =
+    this.#controls =
       controlIdleMs === undefined ? undefined : new FeedControls(clock, controlIdleMs);
-    this.#controls = controls;
     this.subscriber = new Subscriber(
       tails.tail(scope.topic, options),
       tails.pages(options),
       options,
-      controls && ((state) => controls.noteOutage(state)),
     );
     this.#signal = signal;
     this.#onAbort = () => this.close();
@@ -138,7 +136,8 @@ export class FeedSession<A extends object> {
       subscriber.startLive();
       this.#countResume('fresh');
     }
-    if (this.#controls !== undefined) this.#startControl(this.#controls);
+    if (this.#controls !== undefined)
+      this.#startControl(this.#controls, start.kind === 'fresh' ? undefined : start.token);
   }
 
   get meter(): Meter {
@@ -152,7 +151,8 @@ export class FeedSession<A extends object> {
 
   /** Whether something other than entries comes next: a control frame, a snapshot. */
   get hasDetour(): boolean {
-    return this.#phase !== ENTRIES || this.#controls?.pending === true;
+    const controls = this.#controls;
+    return this.#phase !== ENTRIES || controls?.pending(this.#standing(controls)) === true;
   }
 
   /** Notes that the log went on: gaps are no longer in a row. */
@@ -180,6 +180,8 @@ export class FeedSession<A extends object> {
     const taken = this.subscriber.take();
     if (taken === undefined) {
       this.#streak = 0;
+      // That there is no more may itself be news.
+      if (this.hasDetour) return this.detour();
       if (this.subscriber.isWaiting()) return IDLE;
       return untilClosed(this.subscriber.fetch(), this.closing).then(noFrame);
     }
@@ -194,8 +196,9 @@ export class FeedSession<A extends object> {
 
   /** Goes one step on, where {@link hasDetour}. */
   async detour(): Promise<FeedFrame | undefined> {
-    const control = this.#controls?.take();
-    if (control !== undefined) return this.#control(control);
+    const controls = this.#controls;
+    const control = controls?.take(this.#standing(controls));
+    if (controls && control) return this.#control(controls, control);
     const phase = this.#phase;
     switch (phase.phase) {
       case 'gap':
@@ -274,7 +277,7 @@ export class FeedSession<A extends object> {
       this.#phase = ENTRIES;
       if (held !== NOTHING_HELD) return { token: this.#token('position', at, 0), value: held };
       // The client still holds the token that led here: a control frame replaces it.
-      return this.#controls && this.#control('position');
+      return this.#controls && this.#control(this.#controls, 'position');
     }
     phase.held = next.value;
     if (held === NOTHING_HELD) return undefined;
@@ -282,19 +285,11 @@ export class FeedSession<A extends object> {
     return { token: this.#token('snapshot', at, index), value: held };
   }
 
-  #control(feed: FeedControl['feed']): FeedFrame {
+  #control(controls: FeedControls, feed: FeedControl['feed']): FeedFrame {
     const value: FeedControl = { feed };
-    const phase = this.#phase;
     // Inside a snapshot the position alone would skip the rest of it.
-    const token =
-      phase.phase === 'entries'
-        ? this.#token('position', this.subscriber.cursor, 0)
-        : this.#token(
-            'snapshot',
-            this.subscriber.cursor,
-            phase.phase === 'snapshot' ? phase.index : 0,
-          );
-    return { token, value };
+    const kind = this.#phase === ENTRIES ? 'position' : 'snapshot';
+    return { token: this.#token(kind, this.subscriber.cursor, controls.number()), value };
   }
 
   /** Signs an entry's token: once for all subscribers, unless tokens are bound to an audience. */
@@ -318,10 +313,13 @@ export class FeedSession<A extends object> {
     this.#shared.log.observer.meter.count('brokerfeed.feed.resumes', 1, { outcome });
   }
 
-  #startControl(controls: FeedControls): void {
-    const attached = this.#phase === ENTRIES ? (['attached'] as const) : [];
-    const outage = this.subscriber.inOutage ? (['outage'] as const) : [];
-    controls.start(...attached, ...outage);
+  #standing(controls: FeedControls): FeedStanding | undefined {
+    const standing = this.subscriber.standing(controls.told);
+    return standing === 'outage' || this.#phase === ENTRIES ? standing : 'catching-up';
+  }
+
+  #startControl(controls: FeedControls, token: string | undefined): void {
+    controls.start(token, this.#phase === ENTRIES);
     // Closed while it was started: nobody would end the watch any more.
     if (this.closing.closed) return;
     controls.watchIdle(

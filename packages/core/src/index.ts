@@ -3,6 +3,7 @@ export type { Announcement, AnnouncementReceiver, Announcer } from './announcer.
 export {
   type CheckedAppend,
   checkAppend,
+  checkRetention,
   checkTopic,
   checkValue,
   headerBag,
@@ -20,6 +21,7 @@ export type {
   Headers,
   Loss,
   Page,
+  Retention,
   Sink,
   Start,
 } from './broker.ts';
@@ -66,7 +68,7 @@ export { EPOCH_PATTERN, newEpoch, type Position, samePosition } from './position
 export type { EncodedRun, FrameEncoder, PushTarget } from './push-target.ts';
 export { type Outlet, type Scheduler, scheduler } from './scheduler.ts';
 export { SealRefusal, type SealRefusalReason } from './seal.ts';
-export type { SealKey } from './seal-keys.ts';
+export type { SealKey, SealKeys } from './seal-keys.ts';
 export { type SealedOptions, sealed } from './sealed.ts';
 export type { EntrySlot, FeedEntry } from './slot.ts';
 export type { StandardSchema } from './standard-schema.ts';

@@ -25,7 +25,7 @@ class Rig {
   async subscriber(): Promise<Subscriber> {
     const tail = this.#tails.tail(TOPIC, this.#options);
     const pages = this.#tails.pages(this.#options);
-    const subscriber = new Subscriber(tail, pages, this.#options, () => {});
+    const subscriber = new Subscriber(tail, pages, this.#options);
     await subscriber.positioned();
     return subscriber;
   }

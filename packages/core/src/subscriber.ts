@@ -5,6 +5,7 @@ import type { Ring } from './ring.ts';
 import { Run } from './run.ts';
 import type { CommitSlot, EntrySlot } from './slot.ts';
 import type { Tail, TailMember, TailOptions } from './tail.ts';
+import type { FeedStanding } from './wire/control.ts';
 
 /** The news, in its place between entries, that entries are lost. */
 export class Gap {
@@ -44,7 +45,6 @@ const AT_TIP: Place = { at: 'tip' };
 export class Subscriber implements TailMember {
   readonly #tail: Tail;
   readonly #pages: Pages;
-  readonly #onOutage: ((state: 'outage' | 'live') => void) | undefined;
   #ring!: Ring;
   #cursor!: Position;
   #place: Place = IN_LOG;
@@ -57,15 +57,9 @@ export class Subscriber implements TailMember {
   /** Told of every wake-up. */
   reader: Wakeable | undefined;
 
-  constructor(
-    tail: Tail,
-    pages: Pages,
-    options: TailOptions,
-    onOutage?: (state: 'outage' | 'live') => void,
-  ) {
+  constructor(tail: Tail, pages: Pages, options: TailOptions) {
     this.#tail = tail;
     this.#pages = pages;
-    this.#onOutage = onOutage;
     tail.join(this, options);
   }
 
@@ -77,11 +71,6 @@ export class Subscriber implements TailMember {
   /** Where the live read stands now. */
   get tip(): Position {
     return this.#ring.tip;
-  }
-
-  /** Whether the live read is broken now. */
-  get inOutage(): boolean {
-    return this.#tail.inOutage;
   }
 
   /** Waits until the tail has a position. Everything appended from then on can be read. */
@@ -147,7 +136,30 @@ export class Subscriber implements TailMember {
 
   /** Whether everything that the ring holds was taken. */
   get isAtTip(): boolean {
-    return this.#place.at === 'ring' && this.#seq === this.#ring.end;
+    return this.#place.at === 'ring' && this.#seq === this.#ring.end && this.#run === undefined;
+  }
+
+  /**
+   * Tells how it stands, given what was told before. One that is live stays so while it reads the ring, however far it is
+   * behind there; where the log or the tail is to say what comes next, nothing new is known.
+   */
+  standing(before: FeedStanding | undefined): FeedStanding | undefined {
+    if (this.#failure !== undefined) return before;
+    if (this.#tail.inOutage) return 'outage';
+    if (this.#tail.isBehind) return 'catching-up';
+    const place = this.#place;
+    switch (place.at) {
+      case 'ring':
+        return before === 'live' || this.isAtTip ? 'live' : 'catching-up';
+      case 'page':
+        return 'catching-up';
+      case 'log':
+      case 'tip':
+      case 'gap':
+        return before;
+      default:
+        return place satisfies never;
+    }
   }
 
   /** Asks the log for what comes next. Rejects when the tail is over and all that it had was taken. */
@@ -168,11 +180,6 @@ export class Subscriber implements TailMember {
   wake(): void {
     if (this.#place.at === 'tip') this.startAt(this.#cursor);
     this.reader?.woken();
-  }
-
-  outage(state: 'outage' | 'live'): void {
-    this.#onOutage?.(state);
-    this.wake();
   }
 
   fail(error: unknown): void {

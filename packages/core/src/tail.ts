@@ -15,14 +15,17 @@ export interface TailOptions {
   readonly clock: Clock;
   /** Waits between tries to start the live read again, in milliseconds. */
   readonly retryDelaysMs: readonly number[];
+  /**
+   * Whether members tell how they stand: then the tail asks the log after an outage how far it has come.
+   * @default false
+   */
+  readonly tellsStanding?: boolean;
 }
 
 /** Whoever reads a tail. Its methods never throw. */
 export interface TailMember {
-  /** The ring has new items. */
+  /** The ring has new items, or the live read broke, or stands again. */
   wake(): void;
-  /** The live read broke and is tried again, or stands again. */
-  outage(state: 'outage' | 'live'): void;
   /** The tail is over: the log cannot be read, or was closed. */
   fail(error: unknown): void;
 }
@@ -47,6 +50,9 @@ export class Tail {
   #cancelLinger: (() => void) | undefined;
   #state: 'starting' | 'live' | 'outage' | 'stopped' = 'starting';
   #stalledSince: number | undefined;
+  #tellsStanding = false;
+  /** Where the log ended at the end of an outage, until the live read has come so far. */
+  #owed: Position | undefined;
 
   /** Starts the live read. `onStop` is called once, when the tail takes no more members. */
   constructor(log: BrokerLog, topic: string, options: TailOptions, onStop: () => void) {
@@ -87,6 +93,11 @@ export class Tail {
     return this.#state === 'outage';
   }
 
+  /** Whether what was appended during an outage is still to come. */
+  get isBehind(): boolean {
+    return this.#owed !== undefined;
+  }
+
   /** The place after the newest commit that the live read got; undefined before it has one. */
   get tip(): Position | undefined {
     return this.#filled?.tip;
@@ -98,10 +109,14 @@ export class Tail {
   }
 
   /** Adds a member. Options of a later member widen those of the first. */
-  join(member: TailMember, options: Pick<TailOptions, 'highWaterMark' | 'lingerMs'>): void {
+  join(
+    member: TailMember,
+    options: Pick<TailOptions, 'highWaterMark' | 'lingerMs' | 'tellsStanding'>,
+  ): void {
     this.#cancelLinger?.();
     this.#cancelLinger = undefined;
     this.#members.add(member);
+    this.#tellsStanding ||= options.tellsStanding === true;
     this.#lingerMs = Math.max(this.#lingerMs, options.lingerMs);
     if (options.highWaterMark > this.#highWaterMark) {
       this.#highWaterMark = options.highWaterMark;
@@ -151,8 +166,12 @@ export class Tail {
             ring.pushGap(lost, tip);
             this.#log.observer.meter.count('brokerfeed.tail.gaps', 1, { reason: lost });
             lost = undefined;
+            this.#owed = undefined;
             this.#wake();
           }
+        } else if (this.inOutage && this.#tellsStanding) {
+          // The ring does not hold what was appended meanwhile: its end is not the log's yet.
+          this.#owed = await this.#latest(signal);
         }
         const sink = this.#sink(ring, () => {
           failures = 0;
@@ -183,13 +202,20 @@ export class Tail {
     return {
       live: () => {
         onLive();
+        this.#arrive(ring);
         this.#enter('live');
       },
       commits: (commits: readonly Commit[]) => {
         for (const commit of commits) ring.push(commitSlot(this.topic, commit));
+        this.#arrive(ring);
         this.#wake();
       },
     };
+  }
+
+  /** Notes how far the live read has come. */
+  #arrive({ tip }: Ring): void {
+    if (this.#owed !== undefined && tip.ordinal >= this.#owed.ordinal) this.#owed = undefined;
   }
 
   #wake(): void {
@@ -202,8 +228,7 @@ export class Tail {
     this.#state = state;
     if (state === 'live') this.#stalledSince = undefined;
     else this.#stalledSince ??= this.#clock.now();
-    if (before !== 'starting' || state === 'outage')
-      for (const member of this.#members) member.outage(state);
+    if (before !== 'starting' || state === 'outage') this.#wake();
   }
 
   #report(error: unknown, attempt: number, retryInMs: number): void {

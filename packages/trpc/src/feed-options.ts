@@ -57,7 +57,8 @@ export interface BrokerFeedOptions<Context, Input, D, Schema, Prepared, Mapped, 
 
   /**
    * Sends control frames: `{ feed: 'attached' }` once the subscription stands, so that a client that drops before its first
-   * entry loses nothing, and `{ feed: 'position' }` with a fresher token after `idleMs` in which nothing was delivered.
+   * entry loses nothing; `catching-up`, `live` and `outage` when that is how it stands; and `position` with a fresher token
+   * after `idleMs` in which nothing was delivered.
    *
    * @default false
    */

@@ -3,24 +3,35 @@ export interface FakePage extends Disposable {
   /** Listeners that are there now. */
   readonly listeners: number;
   tell(event: string): void;
+  /** Shows or hides it. */
+  show(visibilityState: 'visible' | 'hidden'): void;
 }
 
 /** Gives this process the events of a page. */
 export function fakePage(): FakePage {
   const { target, count } = countListeners(new EventTarget());
-  const names = ['addEventListener', 'removeEventListener'] as const;
+  const document = { visibilityState: 'visible' };
+  const given = {
+    document,
+    addEventListener: (event: string, listener: () => void) =>
+      target.addEventListener(event, listener),
+    removeEventListener: (event: string, listener: () => void) =>
+      target.removeEventListener(event, listener),
+  };
+  const names = Object.keys(given) as (keyof typeof given)[];
   const before = names.map((name) => Object.getOwnPropertyDescriptor(globalThis, name));
-  for (const name of names) {
-    Object.defineProperty(globalThis, name, {
-      configurable: true,
-      value: (event: string, listener: () => void) => target[name](event, listener),
-    });
-  }
+  for (const name of names)
+    Object.defineProperty(globalThis, name, { configurable: true, value: given[name] });
+  const tell = (event: string): void => void target.dispatchEvent(new Event(event));
   return {
     get listeners() {
       return count();
     },
-    tell: (event) => target.dispatchEvent(new Event(event)),
+    tell,
+    show(visibilityState) {
+      document.visibilityState = visibilityState;
+      tell('visibilitychange');
+    },
     [Symbol.dispose]() {
       for (const [at, name] of names.entries()) {
         const was = before[at];

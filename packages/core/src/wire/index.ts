@@ -1,4 +1,4 @@
-export type { FeedControl } from './control.ts';
+export type { FeedControl, FeedStanding } from './control.ts';
 export type { FeedLag } from './lag.ts';
 export { FEED_STATUS, type FeedErrorData, type FeedReason, type FeedStatus } from './reason.ts';
 export {

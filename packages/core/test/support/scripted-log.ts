@@ -19,6 +19,8 @@ export class ScriptedLog implements BrokerLog {
   beforeFollow: Hook<[call: number, from: Position]> = () => {};
   /** Called in place of a sink's `live`. */
   onLive: (call: number, live: () => void) => void = (_, live) => live();
+  /** Called in place of a sink's `commits`. */
+  onCommits: (pass: () => void) => void = (pass) => pass();
   pages = 0;
   /** Live reads started. */
   follows = 0;
@@ -93,7 +95,7 @@ export class ScriptedLog implements BrokerLog {
     this.#current.add(end);
     const heard: Sink = {
       live: () => this.onLive(call, () => sink.live()),
-      commits: (commits) => sink.commits(commits),
+      commits: (commits) => this.onCommits(() => sink.commits(commits)),
     };
     try {
       const loss = await this.#log.follow(

@@ -16,7 +16,6 @@ export class TailRig {
   readonly clock = new ManualClock();
   readonly log = new ScriptedLog(memoryBroker({ store: this.store, meter: this.meter }).log);
   readonly tails = new Tails(this.log);
-  readonly states: string[] = [];
 
   subscriber(options: Partial<TailOptions> = {}): Subscriber {
     const all = {
@@ -26,9 +25,7 @@ export class TailRig {
       retryDelaysMs: DELAYS,
       ...options,
     };
-    return new Subscriber(this.tails.tail(TOPIC, all), this.tails.pages(all), all, (state) =>
-      this.states.push(state),
-    );
+    return new Subscriber(this.tails.tail(TOPIC, all), this.tails.pages(all), all);
   }
 
   async live(options?: Partial<TailOptions>): Promise<Subscriber> {
