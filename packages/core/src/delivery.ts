@@ -4,7 +4,7 @@ import { chain, Eventual, isPromise, type MaybePromise } from './maybe-promise.t
 import type { Observer } from './observer.ts';
 import { type EntryStage, RefusalTally } from './refusal-tally.ts';
 import type { EntrySlot } from './slot.ts';
-import type { SchemaResult } from './standard-schema.ts';
+import { describeIssue, type SchemaResult } from './standard-schema.ts';
 
 /** The answer for an entry that this subscriber does not get. */
 export const SKIPPED: unique symbol = Symbol('skipped');
@@ -176,9 +176,5 @@ export class Delivery<A extends object> {
 
 function acceptedValue(result: SchemaResult<unknown>): unknown {
   if (result.issues === undefined) return result.value;
-  const [issue] = result.issues;
-  const path = issue?.path
-    ?.map((part) => String((part as { key?: unknown })?.key ?? part))
-    .join('.');
-  throw new TypeError(`the schema refuses it${path ? ` at ${path}` : ''}: ${issue?.message}`);
+  throw new TypeError(`the schema refuses it${describeIssue(result.issues)}`);
 }

@@ -84,6 +84,8 @@ export class FeedPump<A extends object> implements Turn, Wakeable {
       if (session.hasDetour) return session.detour().then((frame) => this.#pushOne(frame));
       const taken = session.subscriber.takeRun();
       if (taken === undefined) {
+        // That there is no more may itself be news.
+        if (session.hasDetour) continue;
         return session.subscriber.isWaiting() ? 'idle' : session.subscriber.fetch();
       }
       if (taken instanceof Gap) {
@@ -147,7 +149,11 @@ export class FeedPump<A extends object> implements Turn, Wakeable {
   #encode(run: Run): MaybePromise<PushedRun> {
     const { delivery, sharesTokens } = this.#session;
     if (!delivery.isWhole || !sharesTokens) return this.#encodeSlots(run, undefined);
-    return run.memo(this.#encoding, () => new Eventual(this.#encodeSlots(run, new Map()))).get();
+    const shared = run
+      .memo(this.#encoding, () => new Eventual(this.#encodeSlots(run, new Map())))
+      .get();
+    // While its values are made, those that are there can leave: the frames are shared all the same.
+    return isPromise(shared) ? this.#encodeSlots(run, undefined) : shared;
   }
 
   #encodeSlots(run: Run, assembled: Map<string, Uint8Array> | undefined): MaybePromise<PushedRun> {
@@ -172,6 +178,7 @@ export class FeedPump<A extends object> implements Turn, Wakeable {
         return;
       }
       if (isPromise(frame)) {
+        this.#pushEarly(into);
         return frame.then(
           (ready) => {
             this.#add(slot, ready, into);
@@ -184,6 +191,13 @@ export class FeedPump<A extends object> implements Turn, Wakeable {
       }
       this.#add(slot, frame, into);
     }
+  }
+
+  /** Sends what is there before one waits: a value that takes its time holds up those behind it, not those before. */
+  #pushEarly(run: PushedRun): void {
+    // One that is assembled is for others too, and whole.
+    if (run.assembled !== undefined || run.frames.length === 0) return;
+    this.#push({ ...run, frames: run.frames.splice(0), failure: undefined });
   }
 
   #frameOf(slot: EntrySlot): MaybePromise<Frame> {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { gate } from '../../../test/support/gate.ts';
 import { Moments } from '../../../test/support/moments.ts';
 import { FeedRig, settled, subscribe, turns } from '../test/support/feed-rig.ts';
 import { OUTAGE } from '../test/support/scripted-log.ts';
@@ -209,6 +210,27 @@ describe('the same frames as a pulled feed', () => {
     expect(values.slice(-3)).toEqual(['s1', 's2', 'e']);
   });
 });
+
+test.each(['prepare', 'filter', 'map'] as const)(
+  'what waits for a slow %s holds up what is behind it, and not what is before',
+  async (stage) => {
+    const slow = gate();
+    const rig = new FeedRig({
+      [stage]: async (value: unknown) => {
+        if (value === 'slow') await slow.pass();
+        return stage === 'filter' ? true : value;
+      },
+    });
+    const encoder = new JsonEncoder();
+    const pushes = await Promise.all([push(rig.feed, encoder), push(rig.feed, encoder)]);
+    slow.close();
+    await rig.append('a', 'b', 'slow', 'c');
+    for (const { socket } of pushes) expect(await socket.got(2)).toEqual(['a', 'b']);
+    slow.open();
+    for (const { socket } of pushes) expect(await socket.got(4)).toEqual(['a', 'b', 'slow', 'c']);
+    expect(encoder.encoded).toBe(stage === 'map' ? 8 : 4);
+  },
+);
 
 describe('the end of a pushed feed', () => {
   test('closing it resolves, and leaves nothing', async () => {
