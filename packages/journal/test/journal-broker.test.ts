@@ -220,6 +220,21 @@ test('a full disk rejects appends, loses nothing, and after space returns append
   expect(await read(broker.log)).toEqual(written);
 });
 
+test('a meter and a logger that throw keep nothing from being written and read', async () => {
+  using folder = temporaryFolder();
+  const fail = (): never => {
+    throw new Error('the disk of the logs is full');
+  };
+  await using broker = journalBroker({
+    dir: folder.path,
+    logger: { debug: fail, info: fail, warn: fail, error: fail },
+    meter: { count: fail, record: fail },
+  });
+  await broker.log.append('a', '1');
+  await broker.log.append('a', '2');
+  expect(await read(broker.log)).toEqual(['1', '2']);
+});
+
 async function read(log: ReturnType<typeof journalBroker>['log']): Promise<string[]> {
   return (await commits(log, 'a')).flatMap(({ values }) => values).concat(await rest(log));
 }
