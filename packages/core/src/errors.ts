@@ -22,6 +22,7 @@ export const BROKER_ERROR_CODES = [
   'IDEMPOTENCY_CONFLICT',
 ] as const;
 
+/** One of {@link BROKER_ERROR_CODES}. */
 export type BrokerErrorCode = (typeof BROKER_ERROR_CODES)[number];
 
 /** An error of a broker or of its options: a code to branch on and one sentence with the values. */
@@ -35,10 +36,14 @@ export class BrokerError extends Error {
   }
 }
 
-/** Tells whether an error is a {@link BrokerError}, of one of the codes where any are given. */
+/**
+ * Tells whether an error is a {@link BrokerError}, of one of the codes where any are given. Goes by its name: bundlers make
+ * several copies of a package, each with a class of its own.
+ */
 export function isBrokerError(
   error: unknown,
   ...codes: readonly BrokerErrorCode[]
 ): error is BrokerError {
-  return error instanceof BrokerError && (codes.length === 0 || codes.includes(error.code));
+  if (!(error instanceof Error) || error.name !== 'BrokerError') return false;
+  return codes.length === 0 || codes.includes((error as BrokerError).code);
 }
