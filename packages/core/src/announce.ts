@@ -8,7 +8,7 @@ import { BrokerError } from './errors.ts';
  * if somebody may hear.
  *
  * Throws a `BrokerError`: `CLOSED`, `VALUE_INVALID` for what is no well-formed text, `TOPIC_INVALID` where it would have
- * been sent, `UNSUPPORTED` where the broker carries no announcements.
+ * been sent, `UNSUPPORTED` where the broker carries no announcements, `UNAVAILABLE` where it seals and has no keys now.
  */
 export function announce(broker: Broker, topic: string, value: string | (() => string)): void {
   announcerOf(broker).announce(topic, value);

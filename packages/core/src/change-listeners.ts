@@ -1,9 +1,10 @@
 import type { Change } from './change.ts';
 import { changeOf } from './change.ts';
+import { isPromise } from './maybe-promise.ts';
 import type { Logger } from './observer.ts';
 
-/** Hears each change after its commit. */
-export type ChangeListener<Entities, Relations> = (change: Change<Entities, Relations>) => void;
+/** Hears each change after its commit. What it answers is looked at by nobody; a promise is not waited for. */
+export type ChangeListener<Entities, Relations> = (change: Change<Entities, Relations>) => unknown;
 
 /** Who listens in this process. Changes are made for them, from the texts that every other reader gets, only if there are any. */
 export class ChangeListeners<Entities, Relations> {
@@ -48,12 +49,16 @@ export class ChangeListeners<Entities, Relations> {
       // Removed by one that was told before it.
       if (!this.#listeners.has(listener)) continue;
       try {
-        listener(change);
+        const heard = listener(change);
+        if (isPromise(heard)) Promise.resolve(heard).catch((error) => this.#failed(change, error));
       } catch (error) {
-        // The write is done: nobody who hears of it can make it fail, or keep it from the others.
-        const { generation, index } = change;
-        this.#logger.error({ err: error, generation, index }, 'brokerfeed.changes.listener');
+        this.#failed(change, error);
       }
     }
+  }
+
+  /** The write is done: nobody who hears of it can make it fail, or keep it from the others. */
+  #failed({ generation, index }: Change<Entities, Relations>, error: unknown): void {
+    this.#logger.error({ err: error, generation, index }, 'brokerfeed.changes.listener');
   }
 }

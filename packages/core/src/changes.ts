@@ -18,6 +18,7 @@ import { functionOption, refuseOption } from './option-check.ts';
 import type { Position } from './position.ts';
 import type { FeedEntry } from './slot.ts';
 
+/** The options of {@link changes}. */
 export interface ChangesOptions {
   /**
    * Answers the tags of an entity as the store has them now, or undefined where it has none or the entity is gone. Asked for
@@ -26,12 +27,14 @@ export interface ChangesOptions {
   readonly tagsOf?: (entityId: string) => readonly string[] | undefined;
 }
 
+/** The options of {@link localChanges}. */
 export interface LocalChangesOptions extends ChangesOptions {
   /** Is told of listeners that throw. @default silence */
   readonly logger?: Logger;
 }
 
-export interface ChangesAppendOptions extends AppendOptions {
+/** The options of {@link Changes.append}. */
+export interface ChangesAppendOptions extends Omit<AppendOptions, 'retention'> {
   /**
    * `'latest-only'` is for working state that is written again all the time, such as with each key that is pressed: the
    * commit is counted like any other, and nobody is told of it.
@@ -140,7 +143,8 @@ export class Changes<Entities = Record<string, unknown>, Relations = Record<stri
 
   /**
    * Calls `listener` with each change that is appended through this object, after its commit, in the order of the commits.
-   * The change is shared by all listeners: treat it as frozen. A listener that throws is logged. Returns what removes it.
+   * The change is shared by all listeners: treat it as frozen. A listener that throws, or whose promise rejects, is logged.
+   * Returns what removes it.
    */
   onChange(listener: ChangeListener<Entities, Relations>): () => void {
     if (typeof listener !== 'function') refuseOption('listener', 'a function', listener);

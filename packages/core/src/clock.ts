@@ -6,6 +6,7 @@ export interface Clock {
   after(ms: number, callback: () => void): () => void;
 }
 
+/** The system's time. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, callback) {

@@ -57,9 +57,11 @@ export class LocalAnnouncer implements Announcer {
     return remove;
   }
 
-  /** Ends every receiver that came through this broker. Idempotent. */
-  close(): void {
+  /** Refuses what comes after, and ends every receiver that came through this broker once `drained` is. Idempotent. */
+  async close(drained: Promise<void>): Promise<void> {
     this.#state = 'closed';
+    // A watch has both sources: what was appended before the close comes to it before its end.
+    await drained;
     for (const [remove, receiver] of [...this.#own]) {
       remove();
       receiver.end(closedError());

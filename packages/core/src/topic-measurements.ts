@@ -4,6 +4,7 @@ import { integerOption } from './option-check.ts';
 import type { Tail } from './tail.ts';
 import { tailsOf } from './tails.ts';
 
+/** The options of {@link TopicMeasurements}. */
 export interface MeasureTopicsOptions {
   /**
    * How often each topic is measured, in milliseconds: one small read of the log each time.
@@ -70,6 +71,7 @@ export class TopicMeasurements {
     return this.#histories.get(topic)?.measured;
   }
 
+  /** Stops measuring. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#cancel();

@@ -58,9 +58,6 @@ export class WatchEntries implements TailMember {
     this.#pushed = ring.pushed;
   }
 
-  /** Nothing is lost by it: the tail goes on where it was. */
-  outage(): void {}
-
   fail(error: unknown): void {
     this.#queue.end(asBrokerError(error));
   }

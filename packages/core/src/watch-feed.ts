@@ -1,3 +1,4 @@
+import { announcerOf } from './announce.ts';
 import type { Broker } from './broker.ts';
 import { systemClock } from './clock.ts';
 import { FeedRefusal, toRefusal } from './feed-refusal.ts';
@@ -41,10 +42,13 @@ export class WatchFeed<A extends object = object> {
   /** Events that were told of already: they are the same for all subscribers. */
   readonly #reported = new WeakSet<WatchEvent>();
 
-  /** Checks every option. Throws `OPTION_INVALID`; the sentence names the option. */
+  /**
+   * Checks every option. Throws `OPTION_INVALID`; the sentence names the option. And `UNSUPPORTED` where a broker that
+   * carries no announcements is to bring them alone: no subscription could ever get one.
+   */
   constructor(broker: Broker, options: WatchFeedOptions<A> = {}) {
     if (typeof broker?.log?.follow !== 'function') refuseOption('broker', 'a broker', broker);
-    resolveWatchOptions(options);
+    if (resolveWatchOptions(options).only === 'announcements') announcerOf(broker);
     functionOption('map', options.map);
     this.#broker = broker;
     this.#options = options;

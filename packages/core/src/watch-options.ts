@@ -2,6 +2,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { integerOption, refuseOption } from './option-check.ts';
 import { RETRY_DELAYS_MS } from './retry.ts';
 
+/** The options of `watch`. */
 export interface WatchOptions {
   /**
    * Events that are held for a watcher which does not take them; then the oldest are dropped, and it is told how many. The

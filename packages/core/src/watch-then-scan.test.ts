@@ -8,7 +8,7 @@ import { memoryBroker } from './memory/index.ts';
 const T = 'rows';
 
 /** A step of the recipe that a test leaves out. */
-type Omitted = 'the first scan' | 'the scan on lag' | 'watching first' | undefined;
+type Omitted = 'the first scan' | 'the scan on lag' | 'watching first' | 'reading anew' | undefined;
 
 interface Write {
   readonly key: string;
@@ -37,14 +37,15 @@ const world = fc.record({
 type World = typeof world extends fc.Arbitrary<infer W> ? W : never;
 
 describe('a copy that is kept by watching, then scanning', () => {
-  test('converges on what a live writer leaves, whatever the watch loses', async () => {
+  test('converges on what a live writer leaves, whatever the watch loses, and no row goes back', async () => {
     await fc.assert(
       fc.asyncProperty(world, (made) => converges(made, undefined)),
       { numRuns: 300 },
     );
   });
 
-  test.each(['the first scan', 'the scan on lag', 'watching first'] as const)(
+  // Reading anew: in place of it, what an event carries is taken for the row as it is.
+  test.each(['the first scan', 'the scan on lag', 'watching first', 'reading anew'] as const)(
     'does not, without %s',
     async (omitted) => {
       const run = await fc.check(
@@ -71,6 +72,32 @@ test('it ends with the watch, and with what a callback throws', async () => {
   expect(failing.tryNext()).toEqual({ kind: 'closed' });
 });
 
+test.each(['key', 'apply'] as const)(
+  'what %s throws is its end, and neither the writer nor another watch notices',
+  async (which) => {
+    await using broker = memoryBroker();
+    await using other = await watch(broker, T);
+    const watching = await watch(broker, T);
+    const error = new Error('cannot be applied');
+    const fail = (): never => {
+      throw error;
+    };
+    const keeping = watchThenScan({
+      watch: () => watching,
+      scan: () => {},
+      key: () => 'k',
+      apply: () => {},
+      [which]: fail,
+    });
+    const ended = expect(keeping).rejects.toBe(error);
+    await broker.log.append(T, 'a');
+    await ended;
+    expect((await broker.log.append(T, 'b')).ordinal).toBe(2);
+    for (const value of ['a', 'b']) expect(await other.next()).toMatchObject({ entry: { value } });
+    expect(watching.tryNext()).toEqual({ kind: 'closed' });
+  },
+);
+
 test('an event whose key is undefined is left out', async () => {
   await using broker = memoryBroker();
   const watching = await watch(broker, T);
@@ -89,13 +116,21 @@ test('an event whose key is undefined is left out', async () => {
   expect(applied).toEqual(['said']);
 });
 
-/** Lets a writer write and a copy be kept beside it; answers whether they are the same once all is quiet. */
+/**
+ * Lets a writer write and a copy be kept beside it; answers whether they are the same once all is quiet, and no row of the
+ * copy was ever replaced by an older one.
+ */
 async function converges(made: World, omitted: Omitted): Promise<boolean> {
   const { capacity, startAfter, scanTurns, applyTurns } = made;
   await using broker = memoryBroker();
   const rows = new Map<string, number>();
   let copy = new Map<string, number>();
   let scans = 0;
+  let wentBack = false;
+  const take = (key: string, row: number): void => {
+    if (row < (copy.get(key) ?? 0)) wentBack = true;
+    copy.set(key, row);
+  };
 
   const writing = (async () => {
     let version = 0;
@@ -103,8 +138,9 @@ async function converges(made: World, omitted: Omitted): Promise<boolean> {
       version += 1;
       // First the row, then the news of it.
       rows.set(key, version);
-      if (by === 'announce') announce(broker, T, key);
-      else await broker.log.append(T, key);
+      const news = `${key} ${version}`;
+      if (by === 'announce') announce(broker, T, news);
+      else await broker.log.append(T, news);
       await turns(pause);
     }
   })();
@@ -119,6 +155,7 @@ async function converges(made: World, omitted: Omitted): Promise<boolean> {
       await turns(scanTurns);
       fresh.set(key, rows.get(key) as number);
     }
+    if ([...copy].some(([key, row]) => row > (fresh.get(key) ?? 0))) wentBack = true;
     copy = fresh;
   };
   const watching = deferred<Watch>();
@@ -131,10 +168,11 @@ async function converges(made: World, omitted: Omitted): Promise<boolean> {
     },
     scan: omitted === 'watching first' ? afterFirst(scan) : scan,
     key: (event) => (event.kind === 'entry' ? event.entry.value : event.value),
-    apply: async (key) => {
-      const row = rows.get(key) as number;
+    apply: async (news) => {
+      const [key, carried] = news.split(' ') as [string, string];
+      const row = omitted === 'reading anew' ? Number(carried) : (rows.get(key) as number);
       await turns(applyTurns);
-      copy.set(key, row);
+      take(key, row);
     },
   });
   await writing;
@@ -143,7 +181,7 @@ async function converges(made: World, omitted: Omitted): Promise<boolean> {
   await new Promise(setImmediate);
   watched.close();
   await keeping;
-  return sameRows(rows, copy);
+  return sameRows(rows, copy) && !wentBack;
 }
 
 function afterFirst(scan: () => Promise<void>): () => Promise<void> {

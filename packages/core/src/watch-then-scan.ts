@@ -1,6 +1,7 @@
 import type { Watch } from './watch.ts';
 import type { WatchEvent } from './watch-event.ts';
 
+/** The steps of {@link watchThenScan}. */
 export interface WatchThenScanOptions<Key> {
   /** Starts the watch. Called once, before the first scan. */
   readonly watch: () => Watch | Promise<Watch>;

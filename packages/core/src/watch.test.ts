@@ -243,6 +243,18 @@ describe('the end of a watch', () => {
     },
   );
 
+  test('comes after what was written before the close, and nothing can be written after it', async () => {
+    const broker = memoryBroker();
+    const watching = await watch(broker, T);
+    const appended = broker.log.append(T, ['a', 'b']);
+    const closed = broker.close();
+    expect(() => announce(broker, T, 'too late')).toThrow(code('CLOSED') as Error);
+    await expect(broker.log.append(T, 'too late')).rejects.toEqual(code('CLOSED'));
+    await closed;
+    expect((await appended).ordinal).toBe(1);
+    expect(drain(watching)).toEqual(['a', 'b', 'closed']);
+  });
+
   test('comes with its signal, also while it is opened', async () => {
     await using broker = memoryBroker();
     const abort = new AbortController();

@@ -16,8 +16,8 @@ import { WatchSources } from './watch-sources.ts';
  * When it resolves, every write that will not reach the watch can be read already: so watch first, then scan. After a
  * `lagged`, scan again: only a scan tells what is missing. (`watchThenScan` does both.)
  *
- * A watch never holds up a writer and never makes one fail. Rejects with a `BrokerError` where the log cannot be read, or
- * an option or the topic is refused.
+ * A watch never holds up a writer and never makes one fail. Rejects with a `BrokerError`: `UNAVAILABLE` where the log cannot
+ * be read, `CLOSED`, `OPTION_INVALID`, `TOPIC_INVALID`, `UNSUPPORTED` for announcements alone of a broker that carries none.
  */
 export async function watch(
   broker: Broker,
