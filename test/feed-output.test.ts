@@ -1,3 +1,4 @@
+import { feedLink } from '@brokerfeed/client';
 import { brokerFeed } from '@brokerfeed/trpc';
 import { tracked } from '@trpc/server';
 import { describe, expect, test } from 'vitest';
@@ -50,11 +51,15 @@ interface Served extends AsyncDisposable {
 }
 
 /** A stock client of a server with `attachFeeds` or `withFeeds`: feeds are pushed where they can be. */
-async function serve(router: Router, transport: Transport): Promise<Served> {
+async function serve(
+  router: Router,
+  transport: Transport,
+  links: Parameters<typeof connect>[2] = [],
+): Promise<Served> {
   const overWs = transport === 'ws' ? await startWsServer(router) : undefined;
   const overSse = transport === 'sse' ? await startStreamServer(router) : undefined;
   const urls = { httpUrl: overSse?.httpUrl ?? '', wsUrl: overWs?.url ?? '' };
-  const client = connect<Router>(urls, transport);
+  const client = connect<Router>(urls, transport, links);
   return {
     trpc: client.trpc,
     cut() {
@@ -125,6 +130,18 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     }
     expect(feed.values).toEqual([{ id: 0, item: 1 }]);
     feed.unsubscribe();
+    await broker.untilReads(0);
+  });
+
+  test('with `feedLink` that 500 ends the feed over WebSockets, and over SSE after as many tries as it may have', async () => {
+    await using broker = observedBroker();
+    const link = feedLink({ retry: { baseMs: 1, tries: 3 } });
+    await using server = await serve(routerOf(broker), transport, [link]);
+    using feed = collect((on) => server.trpc.throwing.subscribe(undefined, on));
+    await broker.meter.attached(1);
+    await place(broker, 'a', '', 'ccc');
+    await feed.refusal();
+    expect(feed.values).toEqual([{ id: 0, item: 1 }]);
     await broker.untilReads(0);
   });
 

@@ -18,6 +18,7 @@ import type {
   FeedResolverOptions,
   MappedValue,
   SnapshotValue,
+  Uninferred,
 } from './feed-types.ts';
 import { lastEventId } from './last-event-id.ts';
 import { takeOffer } from './push-offer.ts';
@@ -49,13 +50,14 @@ export function brokerFeed<
   broker: Broker | BrokerLog,
   topic: DefinedTopic<Params, TopicInput, Value>,
   options: TopicFeedOptions<Context, Input, Params, Value, Prepared, Mapped, Snapshot, Control>,
-): FeedResolver<Context, Input, Mapped, Snapshot, Control>;
+): FeedResolver<Context, Input, Uninferred<Mapped>, Snapshot, Control>;
 /**
  * Makes the resolver of a durable, resumable subscription: `t.procedure.subscription(brokerFeed(broker, 'orders', options))`.
  * A client that comes back, to any instance, goes on after the last entry it got.
  *
  * The client's id is verified and the first page read before the iterable is returned, so that `started` is never sent to a
- * client that is then refused. A refusal is a `FeedError`: 400, 410 or 503. The feed ends by unsubscribing alone.
+ * client that is then refused. A refusal is a `FeedError`: 400, 410 or 503. The feed ends by unsubscribing alone, or with
+ * such an error, and where `onEntryError` says so with 422.
  *
  * Throws `OPTION_INVALID` at construction, with a sentence that names the option.
  */
@@ -72,7 +74,7 @@ export function brokerFeed<
   broker: Broker | BrokerLog,
   topic: FeedTopic<Context, Input>,
   options?: BrokerFeedOptions<Context, Input, D, Schema, Prepared, Mapped, Snapshot, Control>,
-): FeedResolver<Context, Input, Mapped, Snapshot, Control>;
+): FeedResolver<Context, Input, Uninferred<Mapped>, Snapshot, Control>;
 export function brokerFeed<Context, Input, Mapped, Snapshot, Control>(
   broker: Broker | BrokerLog,
   topic: FeedTopic<Context, Input> | DefinedTopic<unknown, unknown, unknown>,

@@ -1,10 +1,10 @@
 // Type tests, compiled by `tsc -p tsconfig.test.json`: validators of a feed's values, by tRPC's `.output()`.
-import type { Broker } from '@brokerfeed/core';
-import type { FeedControl } from '@brokerfeed/core/wire';
+import { type Broker, defineTopic } from '@brokerfeed/core';
+import type { FeedControl, FeedLag } from '@brokerfeed/core/wire';
 import { createTRPCClient, wsLink } from '@trpc/client';
 import { initTRPC, type TrackedEnvelope, tracked } from '@trpc/server';
 import { z } from 'zod';
-import { brokerFeed, type FeedOutput } from './index.ts';
+import { brokerFeed, type FeedOutput, type WatchOutput, watchFeed } from './index.ts';
 
 type Equal<A, B> =
   (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -76,3 +76,81 @@ t.procedure
   .output(feedOutput(z.object({ id: z.number() })))
   // @ts-expect-error - a number is not what the feed has there
   .subscription((opts) => brokerFeed(broker, 'orders', { schema: Order })(opts));
+
+// --- A validator does not decide what a feed sends: without `map`, that is what the entries are ---
+
+const orders = defineTopic({ name: (of: { tenant: string }) => of.tenant, schema: Order });
+const acme = { params: () => ({ tenant: 'acme' }) };
+const feedOf = <Value>() => t.procedure.output(z.custom<FeedOutput<Value>>());
+const watchOf = <Value>() => t.procedure.output(z.custom<WatchOutput<Value>>());
+
+interface Other {
+  readonly id: number;
+}
+// @ts-expect-error - the JSON of an entry is of an unknown type
+feedOf<Other>().subscription(brokerFeed(broker, 'orders'));
+// @ts-expect-error - the schema's values are others
+feedOf<Other>().subscription(brokerFeed(broker, 'orders', { schema: Order }));
+// @ts-expect-error - so are the topic's
+feedOf<Other>().subscription(brokerFeed(broker, orders, acme));
+// @ts-expect-error - a text is none
+feedOf<Other>().subscription(brokerFeed(broker, 'orders', { decode: 'text' }));
+// @ts-expect-error - nor is what `decode` answers
+feedOf<Other>().subscription(brokerFeed(broker, 'orders', { decode: (text) => text.length }));
+// @ts-expect-error - nor what `prepare` does
+feedOf<Other>().subscription(brokerFeed(broker, 'orders', { schema: Order, prepare: (o) => o.id }));
+// @ts-expect-error - nor what `map` does
+feedOf<Other>().subscription(brokerFeed(broker, 'orders', { schema: Order, map: (o) => o.id }));
+// @ts-expect-error - nor the items of a snapshot
+feedOf<Order>().subscription(brokerFeed(broker, 'orders', { schema: Order, onGap: () => [1] }));
+// @ts-expect-error - the JSON of an event is of an unknown type
+watchOf<Other>().subscription(watchFeed(broker, 'orders'));
+// @ts-expect-error - the schema's values are others
+watchOf<Other>().subscription(watchFeed(broker, 'orders', { schema: Order }));
+// @ts-expect-error - so are the topic's
+watchOf<Other>().subscription(watchFeed(broker, orders, acme));
+
+// A wider one takes them, and what it names is what clients see.
+const wider = t.router({
+  json: feedOf<unknown>().subscription(brokerFeed(broker, 'orders')),
+  schema: feedOf<{ id: string }>().subscription(brokerFeed(broker, 'orders', { schema: Order })),
+  topic: feedOf<Order>().subscription(brokerFeed(broker, orders, acme)),
+  text: feedOf<string>().subscription(brokerFeed(broker, 'orders', { decode: 'text' })),
+  decoded: feedOf<number>().subscription(
+    brokerFeed(broker, 'orders', { decode: (text) => text.length }),
+  ),
+  prepared: feedOf<string>().subscription(
+    brokerFeed(broker, 'orders', { schema: Order, prepare: (order) => order.id }),
+  ),
+  mapped: feedOf<{ kind: 'order' }>().subscription(
+    brokerFeed(broker, 'orders', { schema: Order, map: () => ({ kind: 'order' }) as const }),
+  ),
+  snapshot: feedOf<Order | { kind: 'all' }>().subscription(
+    brokerFeed(broker, 'orders', { schema: Order, onGap: () => ({ kind: 'all' }) as const }),
+  ),
+  watch: watchOf<Order>().subscription(watchFeed(broker, 'orders', { schema: Order })),
+  topicWatch: watchOf<Order>().subscription(watchFeed(broker, orders, acme)),
+});
+declare const widerSocket: typeof socket;
+const seen = createTRPCClient<typeof wider>({ links: [wsLink({ client: widerSocket })] });
+seen.schema.subscribe(undefined, { onData: ({ data }) => same<typeof data, { id: string }>() });
+seen.topic.subscribe(undefined, { onData: ({ data }) => same<typeof data, Order>() });
+seen.watch.subscribe(undefined, { onData: (data) => same<typeof data, Order | FeedLag>() });
+
+// --- The union of a feed without a validator stays one: it narrows by its members ---
+
+type Change = { kind: 'add'; item: Order } | { kind: 'remove'; id: string };
+const changing = t.router({
+  feed: t.procedure.subscription(
+    brokerFeed(broker, 'changes', { decode: (text): Change => JSON.parse(text), control: true }),
+  ),
+});
+declare const changeSocket: typeof socket;
+createTRPCClient<typeof changing>({
+  links: [wsLink({ client: changeSocket })],
+}).feed.subscribe(undefined, {
+  onData({ data }) {
+    same<typeof data, Change | FeedControl>();
+    if ('kind' in data && data.kind === 'add') same<typeof data.item, Order>();
+  },
+});

@@ -36,6 +36,12 @@ export type Decoded<D, Schema> =
 /** A value without the user's own `tracked()`, which the feed takes off. */
 export type Bare<Value> = Value extends TrackedEnvelope<infer Data> ? Data : Value;
 
+/**
+ * A type that is not inferred from what is expected of the result. A validator given to `.output()` would otherwise decide what a
+ * feed without `map` sends, and refuse nothing. (Not `NoInfer`: it stays on the type, and hides its union from tRPC's own types.)
+ */
+export type Uninferred<Type> = [Type][Type extends unknown ? 0 : never];
+
 /** The values that clients get for what `map` answers: `undefined` skips. */
 export type MappedValue<Result> = Bare<Exclude<Awaited<Result>, void>>;
 

@@ -214,10 +214,21 @@ describe('what is refused', () => {
     );
   });
 
-  test('what is no broker', () => {
-    expect(() => watchFeed({} as never, T)).toThrow(
-      expect.objectContaining({ code: 'OPTION_INVALID' }),
+  test('what is no broker, or cannot be read live', () => {
+    const deaf = { ...memoryBroker(), log: { append: () => {}, page: () => {}, bounds: () => {} } };
+    for (const broker of [{}, deaf]) {
+      expect(() => watchFeed(broker as never, T)).toThrow(
+        expect.objectContaining({ code: 'OPTION_INVALID' }),
+      );
+    }
+  });
+
+  test('announcements alone, over a broker that carries none', () => {
+    const mute = { ...memoryBroker(), announcer: undefined as never };
+    expect(() => watchFeed(mute, T, { only: 'announcements' })).toThrow(
+      expect.objectContaining({ code: 'UNSUPPORTED' }),
     );
+    expect(() => watchFeed(mute, T)).not.toThrow();
   });
 
   test('a topic that is none, with a 400; what the resolver throws passes through', async () => {

@@ -8,7 +8,7 @@ import {
 } from '@brokerfeed/core';
 import type { FeedLag } from '@brokerfeed/core/wire';
 import { toFeedError } from './feed-error.ts';
-import type { Decoded, FeedArgs, FeedResolverOptions } from './feed-types.ts';
+import type { Decoded, FeedArgs, FeedResolverOptions, Uninferred } from './feed-types.ts';
 import { type FeedTopic, type TopicParams, topicResolver } from './topic-option.ts';
 import { WatchIterator } from './watch-iterator.ts';
 
@@ -57,7 +57,7 @@ export function watchFeed<Context, Input, Params, TopicInput, Value, Mapped = Va
       WatchFeedOptions<Context, Input, 'json', StandardSchema<TopicInput, Value>, Mapped>,
       'decode' | 'schema'
     >,
-): WatchResolver<Context, Input, Mapped>;
+): WatchResolver<Context, Input, Uninferred<Mapped>>;
 /**
  * Makes the resolver of a lossy subscription: `t.procedure.subscription(watchFeed(broker, 'presence', options))`. Clients
  * get what is appended or announced while they are there, at most once. There is no place to resume: a client that comes
@@ -67,8 +67,10 @@ export function watchFeed<Context, Input, Params, TopicInput, Value, Mapped = Va
  * is, so again after each reconnect, and wherever the client was too slow. So read the state at each of them, and nowhere
  * else: what changes after one is read comes as an event. (Not in `onStarted`: over SSE tRPC calls it too early.)
  *
- * It ends by unsubscribing alone; where the broker is closed or cannot be read any more, with a `FeedError` of 503. Throws
- * `OPTION_INVALID` at construction, with a sentence that names the option.
+ * It ends by unsubscribing alone; where the broker is closed or cannot be read any more, with a `FeedError` of 503.
+ *
+ * Throws at construction: `OPTION_INVALID`, with a sentence that names the option; `UNSUPPORTED` for announcements alone of a
+ * broker that carries none.
  */
 export function watchFeed<
   Context,
@@ -80,7 +82,7 @@ export function watchFeed<
   broker: Broker,
   topic: FeedTopic<Context, Input>,
   options?: WatchFeedOptions<Context, Input, D, Schema, Mapped>,
-): WatchResolver<Context, Input, Mapped>;
+): WatchResolver<Context, Input, Uninferred<Mapped>>;
 export function watchFeed<Context, Input, Mapped>(
   broker: Broker,
   topic: FeedTopic<Context, Input> | DefinedTopic<unknown, unknown, unknown>,
