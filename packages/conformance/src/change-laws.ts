@@ -1,14 +1,17 @@
 import {
   type Broker,
   type Change,
+  type Commit,
   changes,
   Feed,
   type Mutation,
   type RelationMutation,
+  type Start,
 } from '@brokerfeed/core';
 import { expect, test } from 'vitest';
 import { freshTopic, type GetSubject } from './broker-harness.ts';
-import { at, readAll, tipOf } from './reading.ts';
+import { follow } from './follower.ts';
+import { at, type GoodPage, numbered, readAll, readPage, tipOf } from './reading.ts';
 
 /** What becomes of the commits of a store that announces its own writes. */
 export function changeLaws(of: GetSubject): void {
@@ -78,6 +81,31 @@ export function changeLaws(of: GetSubject): void {
     for await (const change of store.replay()) all.push(change);
     expect(all).toHaveLength(120);
     expect(all.map(idOf).filter((id) => !id.startsWith('other'))).toEqual(ids);
+  });
+
+  test('whoever reads while a transaction is written has all of it or nothing', async () => {
+    const { harness, log, peerLog } = of();
+    const topic = freshTopic();
+    const store = changes(harness.broker, topic);
+    const sizes: number[] = [];
+    const look = (commits: readonly Commit[]): void => {
+      for (const { entries } of commits) sizes.push(entries.length);
+    };
+    const live = await follow(peerLog, topic, await tipOf(peerLog, topic), look);
+    const writing = Promise.all(
+      numbered(40).map((id) =>
+        store.append([entity(id), entity(`${id} too`), relation(id, `${id} too`)]),
+      ),
+    );
+    for (let from: Start = 'earliest', read = 0; read < 40; ) {
+      const page: GoodPage = await readPage(read % 2 === 0 ? peerLog : log, topic, from);
+      look(page.commits);
+      from = page.commits.at(-1)?.position ?? page.from;
+      read += page.commits.length;
+    }
+    await writing;
+    await live.received(40);
+    expect(sizes).toEqual(Array.from({ length: 80 }, () => 3));
   });
 
   test('a write of which only the latest is kept advances the generation, and tells nobody', async () => {

@@ -1,10 +1,10 @@
-import { type CommitLog, isCommitLog } from '@brokerfeed/core';
+import type { CommitLog } from '@brokerfeed/core';
 import { expect, type TestContext, test } from 'vitest';
-import { freshTopic, type GetSubject, type Subject } from './broker-harness.ts';
+import { commitSubject, freshTopic, type GetSubject } from './broker-harness.ts';
 import { follow } from './follower.ts';
 import { at, readAll, readPage, tipOf, valuesOf } from './reading.ts';
 
-interface CommitSubject extends Subject {
+interface CommitSubject {
   readonly log: CommitLog;
   readonly peerLog: CommitLog;
 }
@@ -13,10 +13,9 @@ interface CommitSubject extends Subject {
 export function commitLaws(of: GetSubject): void {
   const law = (name: string, run: (subject: CommitSubject) => Promise<void>): void =>
     test(name, async (context: TestContext) => {
-      const { log, peerLog, harness } = of();
-      if (harness.keepsTopicsApart || !isCommitLog(log) || !isCommitLog(peerLog))
-        return context.skip();
-      await run({ log, peerLog, harness });
+      const subject = await commitSubject(of());
+      if (subject === undefined) return context.skip();
+      await run(subject);
     });
 
   law('each topic gets one commit, and the positions come in the order of the list', async (of) => {

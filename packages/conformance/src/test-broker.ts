@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe } from 'vitest';
+import { announcementLaws } from './announcement-laws.ts';
 import { appendLaws } from './append-laws.ts';
+import { boundaryLaws } from './boundary-laws.ts';
 import type { BrokerHarness, Subject } from './broker-harness.ts';
 import { changeLaws } from './change-laws.ts';
 import { closeLaws } from './close-laws.ts';
@@ -10,9 +12,11 @@ import { logLaws } from './log-laws.ts';
 import { lossLaws } from './loss-laws.ts';
 import { modelLaws } from './model-laws.ts';
 import { refusalLaws } from './refusal-laws.ts';
+import { retentionLaws } from './retention-laws.ts';
 import { verdictLaws } from './verdict-laws.ts';
 import { watchLaws } from './watch-laws.ts';
 
+/** The options of {@link testBroker}. */
 export interface TestBrokerOptions {
   /**
    * Runs of each property test. The environment variable `SOAK` multiplies it.
@@ -66,12 +70,15 @@ export function testBroker(
     describe('append', { timeout }, () => appendLaws(of));
     describe('refused appends and names', { timeout }, () => refusalLaws(of));
     describe('idempotency keys', { timeout }, () => idempotencyLaws(of));
+    describe('the boundary of a commit', { timeout }, () => boundaryLaws(of));
     describe('commits across topics', { timeout }, () => commitLaws(of));
+    describe('retention of an append', { timeout }, () => retentionLaws(of));
     describe('pages', { timeout }, () => logLaws(of));
     describe('verdicts', { timeout }, () => verdictLaws(of));
     describe('live reads', { timeout }, () => followLaws(of));
     describe('losses of a live read', { timeout }, () => lossLaws(of));
     describe('watches', { timeout }, () => watchLaws(of));
+    describe('announcements', { timeout }, () => announcementLaws(of));
     describe('changes of a store', { timeout }, () => changeLaws(of));
     describe('close', { timeout }, () => closeLaws(of));
     describe('against a model', { timeout: modelTimeout }, () => modelLaws(of, runs));

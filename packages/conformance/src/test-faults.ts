@@ -4,6 +4,7 @@ import type { FaultStore, Faults } from './faults-harness.ts';
 import { feedSubscribers } from './faults-subscriber.ts';
 import { FaultWorld } from './faults-world.ts';
 
+/** The options of {@link testFaults}. */
 export interface TestFaultsOptions {
   /**
    * Subscribers of each fault: half through each instance, half told by snapshots and half by refusals, a quarter away

@@ -1,16 +1,10 @@
-import {
-  announce,
-  type Broker,
-  type Watch,
-  type WatchItem,
-  watch,
-  watchThenScan,
-} from '@brokerfeed/core';
-import { expect, onTestFinished, type TestContext, test } from 'vitest';
-import { freshTopic, type GetSubject } from './broker-harness.ts';
-import { appendEach, numbered, readAll, valuesOf } from './reading.ts';
+import { type Watch, watch, watchThenScan } from '@brokerfeed/core';
+import { expect, test } from 'vitest';
+import { commitSubject, freshTopic, type GetSubject } from './broker-harness.ts';
+import { appendEach, numbered, readAll, readPage, valuesOf } from './reading.ts';
+import { open, take, textOf } from './watching.ts';
 
-/** What a watch on a broker gets, and what it is told that it did not get. */
+/** What a watch on a broker gets of what is appended, and what it is told that it did not get. */
 export function watchLaws(of: GetSubject): void {
   test('what two instances append comes to a watch in the order of the log', async () => {
     const { harness, log, peerLog } = of();
@@ -31,33 +25,42 @@ export function watchLaws(of: GetSubject): void {
   test('each of a thousand racing writes can be read when the watch stands, or comes to it', async () => {
     const { harness, log, peerLog } = of();
     const topic = freshTopic();
+    const rows = new Set<string>();
+    const done: string[] = [];
     const writers = [log, peerLog].flatMap((writer, at) =>
       Array.from({ length: 10 }, async (_, lane) => {
-        for (const value of numbered(50, `${at}.${lane}`)) await writer.append(topic, value);
+        for (const value of numbered(50, `${at}.${lane}`)) {
+          // First the row, then the news of it.
+          rows.add(value);
+          await writer.append(topic, value);
+          done.push(value);
+          if (done.length % 7 === 0) await new Promise(setImmediate);
+        }
       }),
     );
-    const watches = await Promise.all(
-      Array.from({ length: 5 }, async () => {
-        const watching = await open(harness.broker, topic, 4096);
-        return { watching, scanned: valuesOf(await readAll(log, topic, 'earliest')).flat() };
-      }),
-    );
-    await Promise.all(writers);
-    const all = valuesOf(await readAll(log, topic, 'earliest')).flat();
-    expect(all).toHaveLength(1000);
-    const last = all.at(-1) as string;
-    for (const { watching, scanned } of watches) {
+    // One watch after the other, all through the race: each has to start the live read of the topic. What it scans is the
+    // rows as they are at once, or the log.
+    for (let watches = 0; watches < 3 || done.length < 1000; watches += 1) {
+      const watching = await open(harness.broker, topic, { capacity: 4096 });
+      const scanned =
+        watches % 4 < 3 ? rows : valuesOf(await readAll(log, topic, 'earliest')).flat();
       const seen = new Set(scanned);
-      // The last write is either of the scan or the last that comes.
-      while (!seen.has(last)) seen.add(textOf(await watching.next()));
-      expect(seen.size).toBe(1000);
+      const more = Math.min(1000, done.length + 40);
+      while (done.length < more) await new Promise(setImmediate);
+      const before = [...done];
+      const end = `end ${watches}`;
+      await peerLog.append(topic, end);
+      while (!seen.has(end)) seen.add(textOf(await watching.next()));
+      expect(before.filter((value) => !seen.has(value))).toEqual([]);
+      watching.close();
     }
+    await Promise.all(writers);
   });
 
   test('a watch that nobody empties keeps the newest, and says how many it has dropped before them', async () => {
     const { harness, log } = of();
     const topic = freshTopic();
-    const full = await open(harness.broker, topic, 3);
+    const full = await open(harness.broker, topic, { capacity: 3 });
     const control = await open(harness.broker, topic);
     await appendEach(log, topic, numbered(20));
     await take(control, 20);
@@ -71,14 +74,66 @@ export function watchLaws(of: GetSubject): void {
     ]);
   });
 
-  test('whoever is woken by an entry finds it in the log', async () => {
+  test('whoever is woken by an entry finds it in the log, and may append there and then', async () => {
     const { harness, log, peerLog } = of();
     const topic = freshTopic();
     const watching = await open(harness.broker, topic);
     for (let count = 1; count <= 10; count += 1) {
-      const woken = watching.next().then(async () => (await log.bounds(topic)).last.ordinal);
+      const woken = watching.next().then(async (item) => {
+        const found = valuesOf(await readAll(log, topic, 'earliest')).flat();
+        await log.append(topic, `after ${textOf(item)}`);
+        return found.includes(textOf(item));
+      });
       await peerLog.append(topic, `v-${count}`);
-      expect(await woken).toBe(count);
+      expect(await woken).toBe(true);
+      expect(await take(watching, 1)).toEqual([`after v-${count}`]);
+    }
+  });
+
+  test('all watches of an instance are given the same object for an entry, with its headers and its address', async () => {
+    const { harness, log } = of();
+    const topic = freshTopic();
+    const watches = [await open(harness.broker, topic), await open(harness.broker, topic)] as const;
+    await log.append(topic, ['a', 'b'], { headers: { name: 'x' } });
+    for (const [index, value] of ['a', 'b'].entries()) {
+      const [one, other] = [await watches[0].next(), await watches[1].next()];
+      const entry = { topic, value, generation: 1, index, headers: { name: 'x' } };
+      expect(one).toMatchObject({ kind: 'entry', entry });
+      expect(other).toBe(one);
+    }
+  });
+
+  test('an append that writes nothing is no event: a repeat under its key, or one that is refused', async () => {
+    const { harness, log, peerLog } = of();
+    const topic = freshTopic();
+    const watching = await open(harness.broker, topic);
+    const once = { idempotencyKey: 'k' };
+    await log.append(topic, ['a', 'b'], once);
+    await peerLog.append(topic, ['a', 'b'], once);
+    await expect(log.append(topic, 'c', once)).rejects.toMatchObject({
+      code: 'IDEMPOTENCY_CONFLICT',
+    });
+    await expect(log.append(topic, [])).rejects.toMatchObject({ code: 'VALUE_INVALID' });
+    await log.append(topic, 'last');
+    expect(await take(watching, 3)).toEqual(['a', 'b', 'last']);
+  });
+
+  test('a commit across topics is to each watch an entry of its own topic, like any other', async (context) => {
+    const subject = await commitSubject(of());
+    if (subject === undefined) return context.skip();
+    const { broker, peerLog } = subject;
+    const topics = [freshTopic('a'), freshTopic('b'), freshTopic('c')];
+    const watches = await Promise.all(topics.map((topic) => open(broker, topic)));
+    await peerLog.append(topics[2] as string, 'before');
+    await peerLog.appendAll(topics.map((topic) => ({ topic, value: `to ${topic}` })));
+    expect(await take(watches[2] as Watch, 1)).toEqual(['before']);
+    for (const [index, topic] of topics.entries()) {
+      const item = await (watches[index] as Watch).next();
+      if (item.kind !== 'entry') return expect.fail(item.kind);
+      const { value, generation, index: place, headers } = item.entry;
+      expect([value, generation, place]).toEqual([`to ${topic}`, index === 2 ? 2 : 1, 0]);
+      expect({ ...headers }).toEqual({});
+      expect(watches[index]?.tryNext()).toEqual({ kind: 'empty' });
     }
   });
 
@@ -91,9 +146,11 @@ export function watchLaws(of: GetSubject): void {
     expect(await take(watching, 1)).toEqual(['last of the old']);
     await harness.drop(topic);
     expect(await watching.next()).toEqual({ kind: 'lagged', missed: undefined });
+    // It may have been written before the loss was noticed, or after: it is in the log, or it comes.
+    const { commits, from } = await readPage(log, topic, 'earliest');
+    expect([commits.length, from.ordinal]).toEqual([0, 0]);
     await log.append(topic, 'new');
-    const seen = [...valuesOf(await readAll(log, topic, 'earliest')).flat()];
-    expect(seen).toEqual(['new']);
+    expect(await take(watching, 1)).toEqual(['new']);
   });
 
   test('a close of the broker ends its watches after what they hold, and no others', async () => {
@@ -121,7 +178,7 @@ export function watchLaws(of: GetSubject): void {
     const topic = freshTopic();
     const rows = new Map<string, number>();
     let copy = new Map<string, number>();
-    const watching = await open(harness.broker, topic, 2);
+    const watching = await open(harness.broker, topic, { capacity: 2 });
     const keeping = watchThenScan({
       watch: () => watching,
       scan: async () => {
@@ -149,85 +206,4 @@ export function watchLaws(of: GetSubject): void {
     await keeping;
     expect(copy).toEqual(rows);
   });
-
-  announcementLaws(of);
-}
-
-function announcementLaws(of: GetSubject): void {
-  const law = (name: string, run: (broker: Broker, peer: Broker) => Promise<void>): void =>
-    test(name, async (context: TestContext) => {
-      const { broker, peer: makePeer } = of().harness;
-      if (broker.announcer === undefined) return context.skip();
-      const peer = await makePeer();
-      onTestFinished(() => peer.close());
-      await run(broker, peer);
-    });
-
-  law(
-    'an announcement reaches the watches of its topic on every instance, and is stored nowhere',
-    async (broker, peer) => {
-      const topic = freshTopic();
-      const here = await open(broker, topic);
-      const there = await open(peer, topic);
-      const elsewhere = await open(peer, freshTopic());
-      for (const value of TEXTS) announce(broker, topic, value);
-      for (const watching of [here, there])
-        expect(await take(watching, TEXTS.length)).toEqual(TEXTS);
-      expect(elsewhere.tryNext()).toEqual({ kind: 'empty' });
-      expect((await broker.log.bounds(topic)).last.ordinal).toBe(0);
-    },
-  );
-
-  law(
-    'what is announced once a watch stands comes to it, from either instance',
-    async (broker, peer) => {
-      for (let count = 0; count < 20; count += 1) {
-        const topic = freshTopic();
-        const watching = await open(broker, topic);
-        announce(peer, topic, 'there');
-        expect(await take(watching, 1)).toEqual(['there']);
-        announce(broker, topic, 'here');
-        expect(await take(watching, 1)).toEqual(['here']);
-      }
-    },
-  );
-
-  law('no watcher holds up an announcement, or makes it fail', async (broker, peer) => {
-    const topic = freshTopic();
-    const full = await open(peer, topic, 1);
-    const control = await open(peer, topic);
-    for (const value of numbered(50)) announce(broker, topic, value);
-    expect(await take(control, 50)).toEqual(numbered(50));
-    expect(full.tryNext()).toEqual({ kind: 'lagged', missed: 49 });
-  });
-
-  law('a closed broker announces nothing', async (broker, peer) => {
-    const topic = freshTopic();
-    const watching = await open(broker, topic);
-    await peer.close();
-    expect(() => announce(peer, topic, 'too late')).toThrow(
-      expect.objectContaining({ name: 'BrokerError', code: 'CLOSED' }),
-    );
-    expect(watching.tryNext()).toEqual({ kind: 'empty' });
-  });
-}
-
-const TEXTS = ['', 'a', '\0', 'line\nline', 'žluťoučký 🐎'];
-
-async function open(broker: Broker, topic: string, capacity = 1024): Promise<Watch> {
-  const watching = await watch(broker, topic, { capacity, lingerMs: 0 });
-  onTestFinished(() => watching.close());
-  return watching;
-}
-
-async function take(watching: Watch, count: number): Promise<string[]> {
-  const texts: string[] = [];
-  while (texts.length < count) texts.push(textOf(await watching.next()));
-  return texts;
-}
-
-function textOf(item: WatchItem | { readonly kind: 'closed' }): string {
-  if (item.kind === 'entry') return item.entry.value;
-  if (item.kind === 'announcement') return item.value;
-  return expect.fail(`the watch answered ${JSON.stringify(item)}`);
 }

@@ -4,8 +4,10 @@ import { sealed } from '@brokerfeed/core';
 import { journalHarness } from './harness.ts';
 
 const SMALL_SEGMENT_BYTES = 16 * 1024;
+/** Each append waits for the file system: the thousands of histories are for the memory broker, and for a soak. */
+const RUNS = 200;
 
-testBroker('journal', () => journalHarness({ fsync: 'never' }));
+testBroker('journal', () => journalHarness({ fsync: 'never' }), { runs: RUNS });
 
 // Every commit is synced, and a segment holds a few dozen of them: the laws meet the seams between segments.
 testBroker(
@@ -16,7 +18,7 @@ testBroker(
 
 testBroker('sealed journal', sealedHarness, { runs: 50 });
 
-testFeed('feeds on the journal', () => journalHarness({ fsync: 'never' }));
+testFeed('feeds on the journal', () => journalHarness({ fsync: 'never' }), { runs: RUNS });
 
 testFeed(
   'feeds on the journal, synced, in small segments',

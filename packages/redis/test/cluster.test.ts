@@ -226,12 +226,14 @@ function userClient(options: ClientOptions = {}): Cluster {
 async function clusterHarness(): Promise<BrokerHarness> {
   const client = cluster.client();
   const prefix = `laws-${crypto.randomUUID()}`;
-  const make = () => redisBroker({ client: userClient(), prefix, checkMs: 50 });
+  const retention = { trim: 'exact' } as const;
+  const make = (under = prefix) =>
+    redisBroker({ client: userClient(), prefix: under, checkMs: 50, retention });
   const broker = make();
   return {
     broker,
-    keepsTopicsApart: true,
     peer: async () => make(),
+    together: async () => make(`{${prefix}}`),
     trim: async (topic, keepCommits) => {
       await client.xtrim(`${prefix}:${topic}`, 'MAXLEN', '=', keepCommits);
     },
