@@ -1,4 +1,4 @@
-import { announce, defineTopic } from '@brokerfeed/core';
+import { announce, defineTopic, watch } from '@brokerfeed/core';
 import { memoryBroker, memoryStore } from '@brokerfeed/core/memory';
 import { brokerFeed, watchFeed } from '@brokerfeed/trpc';
 import { describe, expect, test } from 'vitest';
@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { connect, TRANSPORTS } from './support/client.ts';
 import { collect } from './support/collector.ts';
 import { gate } from './support/gate.ts';
+import { startInstance } from './support/instance.ts';
 import { Moments } from './support/moments.ts';
 import { TestMeter } from './support/observed.ts';
 import { RawClient } from './support/raw-client.ts';
@@ -70,6 +71,46 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     subscription.unsubscribe();
   });
 
+  test.each(['pulled', 'pushed'])(
+    'a watch beside a %s feed takes nothing from it: the feed resumes where it was, the watch begins anew',
+    async (how) => {
+      const meter = new TestMeter();
+      await using broker = memoryBroker({ meter });
+      const router = t.router({
+        feed: t.procedure.subscription(brokerFeed(broker, 'orders', SIGNED)),
+        watch: t.procedure.subscription(watchFeed(broker, 'presence', { decode: 'text' })),
+      });
+      await using pulling = await startServer(router);
+      await using pushing = await startInstance(router);
+      const server = how === 'pulled' ? pulling : pushing;
+      await using client = connect<typeof router>(server, transport);
+      using feed = collect((on) => client.trpc.feed.subscribe(undefined, on));
+      await meter.attached(1);
+      const seen = new Seen();
+      const subscription = client.trpc.watch.subscribe(undefined, seen);
+      await seen.until(() => seen.values.length === 1);
+      for (const value of ['1', '2']) {
+        await broker.log.append('orders', value);
+        await feed.take(Number(value));
+        announce(broker, 'presence', value);
+        await seen.until(() => seen.values.length === 1 + Number(value));
+      }
+      // The last frame of the socket was one of the watch, which has no id.
+      if (server === pulling) pulling.dropSockets();
+      else pushing.cut();
+      announce(broker, 'presence', 'meanwhile');
+      await broker.log.append('orders', '3');
+      expect(await feed.take(3)).toEqual([1, 2, 3]);
+      expect(new Set(feed.frames.map(({ id }) => id)).size).toBe(3);
+      await seen.until(() => seen.values.length === 4);
+      announce(broker, 'presence', 'after');
+      await seen.until(() => seen.values.length === 5);
+      expect(seen.values).toEqual([LAG, '1', '2', LAG, 'after']);
+      expect([...seen.errors, ...feed.errors]).toEqual([]);
+      subscription.unsubscribe();
+    },
+  );
+
   test('a feed of a defined topic brings its values, and goes on after a cut', async () => {
     const orders = defineTopic({
       name: ({ tenant }: { tenant: string }) => `orders.${tenant}`,
@@ -104,6 +145,61 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       { id: 4, note: 'none' },
     ]);
   });
+});
+
+test('frames of a watch have no id, and what a client brings as one is ignored', async () => {
+  const meter = new TestMeter();
+  await using broker = memoryBroker({ meter });
+  const router = t.router({
+    feed: t.procedure.subscription(brokerFeed(broker, 'orders', SIGNED)),
+    watch: t.procedure.subscription(watchFeed(broker, 'orders')),
+  });
+  await using server = await startWsServer(router);
+  await using client = await RawClient.open(server.url);
+  client.subscribe(1, 'feed');
+  await meter.attached(1);
+  await broker.log.append('orders', '1');
+  await client.take(1, 1);
+  client.subscribe(2, 'watch', { lastEventId: client.token(1) as string });
+  await client.until(() => client.of(2).length === 2);
+  await broker.log.append('orders', '2');
+  await client.take(1, 2);
+  await client.until(() => client.of(2).length === 3);
+  const frames = (id: number) =>
+    client.of(id).flatMap(({ result }) => (result?.type === 'data' ? [result] : []));
+  expect(frames(2)).toEqual([
+    { type: 'data', data: LAG },
+    { type: 'data', data: 2 },
+  ]);
+  expect(frames(1).map(({ id }) => typeof id)).toEqual(['string', 'string']);
+});
+
+test('a drain moves clients and leaves the broker and its watches alone; its close ends them', async () => {
+  await using broker = memoryBroker();
+  const router = t.router({
+    watch: t.procedure.subscription(watchFeed(broker, 'orders', { decode: 'text' })),
+  });
+  await using leaving = await startInstance(router);
+  await using staying = await startInstance(router);
+  await using client = connect<typeof router>(staying, 'ws');
+  await using moved = connect<typeof router>(leaving, 'ws');
+  const [seen, gone] = [new Seen(), new Seen()];
+  const subscription = client.trpc.watch.subscribe(undefined, seen);
+  moved.trpc.watch.subscribe(undefined, gone);
+  const inProcess = await watch(broker, 'orders');
+  await seen.until(() => seen.values.length === 1);
+  await gone.until(() => gone.values.length === 1);
+
+  await leaving.drain({ overMs: 0, graceMs: 0 });
+  await broker.log.append('orders', 'after the drain');
+  await seen.until(() => seen.values.length === 2);
+  expect(await inProcess.next()).toMatchObject({ entry: { value: 'after the drain' } });
+  expect((await broker.log.bounds('orders')).last.ordinal).toBe(1);
+  subscription.unsubscribe();
+
+  const next = inProcess.next();
+  await broker.close();
+  expect(await next).toEqual({ kind: 'closed' });
 });
 
 test('a socket that nobody reads costs the server no more than its buffer and the ring, and is then told what it missed', async () => {
