@@ -9,11 +9,13 @@ import { createTRPCReact } from '@trpc/react-query';
 import { useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { NumbersRouter } from '../support/numbers-router.ts';
-import type { Seen } from './seen.ts';
+import { type Seen, SeenLog } from './seen.ts';
 
 declare global {
   interface Window {
-    seen: Seen;
+    seen: SeenLog;
+    /** Ends all that goes on in the page. */
+    leave(): void;
   }
 }
 
@@ -21,7 +23,7 @@ declare global {
 const RETRY_MS = 50;
 
 const asked = new URLSearchParams(location.search);
-const seen: Seen = { values: [], states: [], errors: [] };
+const seen = new SeenLog();
 window.seen = seen;
 
 const url = new URL('/trpc', location.href).href;
@@ -42,7 +44,7 @@ const client = trpc.createClient({
       onGap: asked.get('onGap') === 'error' ? 'error' : 'restart',
       retry: { baseMs: RETRY_MS, maxMs: 4 * RETRY_MS },
       onFeedState: (state) =>
-        seen.states.push(state.state === 'gap' ? `gap ${state.reason}` : state.state),
+        seen.note({ states: [state.state === 'gap' ? `gap ${state.reason}` : state.state] }),
     }),
     socket === undefined
       ? httpSubscriptionLink({ url, connectionParams })
@@ -56,10 +58,10 @@ function Numbers() {
   const feed = procedure.useSubscription(undefined, {
     onData({ data }) {
       if (isFeedControl(data)) return;
-      seen.values.push(data);
+      seen.note({ values: [data] });
       setValues((all) => [...all, data]);
     },
-    onError: (error) => void seen.errors.push(error.data?.httpStatus ?? 0),
+    onError: (error) => seen.note({ errors: [error.data?.httpStatus ?? 0] }),
   });
 
   async function signIn(): Promise<void> {
@@ -85,10 +87,16 @@ function Numbers() {
 }
 
 const queries = new QueryClient();
-createRoot(document.body.appendChild(document.createElement('div'))).render(
+const root = createRoot(document.body.appendChild(document.createElement('div')));
+root.render(
   <trpc.Provider client={client} queryClient={queries}>
     <QueryClientProvider client={queries}>
       <Numbers />
     </QueryClientProvider>
   </trpc.Provider>,
 );
+
+window.leave = () => {
+  root.unmount();
+  void socket?.close();
+};

@@ -1,10 +1,9 @@
 import type { Page } from 'playwright-core';
-import { vi } from 'vitest';
-import type { Seen } from '../browser-page/seen.ts';
+import { countOf, type Seen } from '../browser-page/seen.ts';
 import { ELSEWHERE } from './browser-page.ts';
 
 /** Machines are slow, and share two cores with other tests. */
-const WAIT = { timeout: 30_000, interval: 30 } as const;
+const TIMEOUT_MS = 30_000;
 
 /** A tab with the page of the browser tests. */
 export class FeedPage {
@@ -32,12 +31,19 @@ export class FeedPage {
   }
 
   /** Waits until something holds for what the page saw, and answers that. */
-  until(holds: (seen: Seen) => boolean): Promise<Seen> {
-    return vi.waitFor(async () => {
-      const seen = await this.seen();
-      if (!holds(seen)) throw new Error(`seen: ${JSON.stringify(seen)}`);
+  async until(holds: (seen: Seen) => boolean): Promise<Seen> {
+    let seen = await this.seen();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const fail = (): void => reject(new Error(`seen: ${JSON.stringify(seen)}`));
+      timer = setTimeout(fail, TIMEOUT_MS);
+    });
+    try {
+      while (!holds(seen)) seen = await Promise.race([this.#after(seen), late]);
       return seen;
-    }, WAIT);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Waits until the feed has stood so often since the page was loaded. */
@@ -45,6 +51,11 @@ export class FeedPage {
     return this.until(
       ({ states }) => states.filter((state) => state === 'attached').length >= times,
     );
+  }
+
+  /** Waits until the page has been without the server since it was loaded. */
+  lost(): Promise<Seen> {
+    return this.until(({ states }) => states.includes('lost'));
   }
 
   /** Waits for the value, and answers all. */
@@ -70,18 +81,8 @@ export class FeedPage {
     })()`);
   }
 
-  /** Halts the page: no timer, event or message reaches its script until the function that this answers is called. */
-  async halt(): Promise<() => Promise<void>> {
-    const session = await this.page.context().newCDPSession(this.page);
-    await session.send('Debugger.enable');
-    const halted = new Promise((resolve) => session.once('Debugger.paused', resolve));
-    await session.send('Debugger.pause');
-    // It halts at the next statement, which must come from somewhere.
-    session.send('Runtime.evaluate', { expression: '0' }).catch(() => {});
-    await halted;
-    return async () => {
-      await session.send('Debugger.resume');
-      await session.detach();
-    };
+  /** Waits until the page has seen more than that. */
+  async #after(seen: Seen): Promise<Seen> {
+    return await this.page.evaluate(`window.seen.after(${countOf(seen)})`);
   }
 }
