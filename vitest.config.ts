@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { CountReporter } from './test/support/count-reporter.ts';
+import { SlowestFirst } from './test/support/slowest-first.ts';
 
 const SOAK_FACTOR = 10;
 const TEST_TIMEOUT_MS = 20_000;
@@ -16,6 +17,10 @@ export default defineConfig(({ mode }) => {
       // time: they share one Redis, and must behave the same on small machines.
       pool: 'forks',
       maxWorkers: 2,
+      // A process runs one file after another: to start one and load what is tested took a second of a core for each.
+      // What a file does to its process it must undo.
+      isolate: false,
+      sequence: { sequencer: SlowestFirst },
       testTimeout: TEST_TIMEOUT_MS * soak,
       hookTimeout: TEST_TIMEOUT_MS,
       reporters: ['default', new CountReporter()],

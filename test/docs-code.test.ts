@@ -75,10 +75,13 @@ test('the code in the documents is sound', async () => {
   expect(snapshot).toBeDefined();
   for (const { name, code } of blocks) await folder.write(name, `${code}\nexport {};\n`);
   await folder.write('prelude.ts', PRELUDE.replace('SNAPSHOT', snapshot?.name ?? ''));
+  // By the name that it has in the recipe for Next.js.
+  await folder.write('router.ts', `export { router as appRouter } from './${snapshot?.name}';\n`);
   const config = {
     extends: join(ROOT, 'tsconfig.test.json'),
     compilerOptions: {
       rootDir: '/',
+      paths: { '@/server/router': ['./router.ts'] },
       types: ['node'],
       lib: ['ES2023', 'ES2024.String', 'ESNext.Disposable', 'DOM'],
     },

@@ -1,10 +1,10 @@
 import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { dirname, join, normalize } from 'node:path';
-import { BROKER_ERROR_CODES, type Broker } from '@brokerfeed/core';
+import { announce, BROKER_ERROR_CODES, type Broker } from '@brokerfeed/core';
 import { memoryBroker, memoryStore } from '@brokerfeed/core/memory';
 import { FEED_STATUS, type FeedReason } from '@brokerfeed/core/wire';
-import { brokerFeed, FeedError } from '@brokerfeed/trpc';
+import { brokerFeed, FeedError, watchFeed } from '@brokerfeed/trpc';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { TokenSigner } from '../packages/core/src/token-signer.ts';
@@ -172,7 +172,7 @@ describe('PROTOCOL.md', () => {
     const frames = sectionOf(PROTOCOL, '## Frames');
 
     using socket = await openSocket(server.wsUrl);
-    const started = await socket.subscribe(1);
+    const started = await socket.subscribe('orders');
     await broker.log.append('orders', '{"item":"flat white"}');
     const data = await socket.next();
     const token: string = JSON.parse(data).result.id;
@@ -180,31 +180,65 @@ describe('PROTOCOL.md', () => {
       codeBlocks(frames, 'json')[0]?.trim(),
     );
 
-    const left = new AbortController();
-    const response = await fetch(`${server.httpUrl}/orders`, { signal: left.signal });
-    let text = '';
-    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
-      text += Buffer.from(chunk).toString();
-      if (/^id: .*\n\n/m.test(text)) break;
-    }
-    left.abort();
-    const shown = text.replace(/\n{2,}/g, '\n\n').replace(/^id: .*$/m, 'id: <token>');
-    expect(shown.trim()).toBe(codeBlocks(frames, 'text')[0]?.trim());
+    const text = await readEvents(`${server.httpUrl}/orders`, (text) => /^id: .*\n\n/m.test(text));
+    expect(text.replace(/^id: .*$/m, 'id: <token>')).toBe(codeBlocks(frames, 'text')[0]?.trim());
 
     await broker.log.append('orders', '1');
     await broker.log.append('orders', '2');
     store.trim('orders', 1);
     using refused = await openSocket(other.wsUrl);
-    const { error } = JSON.parse(await refused.subscribe(1, token));
+    const { error } = JSON.parse(await refused.subscribe('orders', token));
     delete error.data.stack;
     const documented = codeBlocks(sectionOf(PROTOCOL, '## Codes and reasons'), 'json')[0];
     expect(error).toEqual(JSON.parse(documented ?? ''));
   });
+
+  test('shows the frames of a watch that a server sends', async () => {
+    await using broker = memoryBroker();
+    const router = t.router({
+      presence: t.procedure.subscription(watchFeed(broker, 'presence', { capacity: 1 })),
+    });
+    await using server = await startServer(router);
+    const frames = sectionOf(PROTOCOL, '### Frames of a watch');
+    const say = () => announce(broker, 'presence', '{"user":"ada","typing":true}');
+
+    using socket = await openSocket(server.wsUrl);
+    const sent = [await socket.subscribe('presence'), await socket.next()];
+    say();
+    sent.push(await socket.next());
+    // In one turn: the reader takes one, and has room for another.
+    for (let n = 0; n < 19; n += 1) say();
+    await socket.next();
+    sent.push(await socket.next());
+    expect(sent.join('\n')).toBe(codeBlocks(frames, 'json')[0]?.trim());
+
+    let isSaid = false;
+    const text = await readEvents(`${server.httpUrl}/presence`, (text) => {
+      const values = text.match(/^data: {"\w+":.*\n\n/gm)?.length ?? 0;
+      if (values === 1 && !isSaid) say();
+      isSaid = values > 0;
+      return values === 2;
+    });
+    expect(text).toBe(codeBlocks(frames, 'text')[0]?.trim());
+  });
 });
 
+/** Reads an event stream until the condition holds. Empty lines that follow one another count as one. */
+async function readEvents(url: string, condition: (text: string) => boolean): Promise<string> {
+  const left = new AbortController();
+  const response = await fetch(url, { signal: left.signal });
+  let text = '';
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    text += Buffer.from(chunk).toString();
+    if (condition(text)) break;
+  }
+  left.abort();
+  return text.replace(/\n{2,}/g, '\n\n').trim();
+}
+
 interface RawSocket extends Disposable {
-  /** Subscribes to `orders` and answers the first message. */
-  subscribe(id: number, lastEventId?: string): Promise<string>;
+  /** Subscribes, with request id 1, and answers the first message. */
+  subscribe(path: string, lastEventId?: string): Promise<string>;
   /** Answers the next message. */
   next(): Promise<string>;
 }
@@ -220,10 +254,8 @@ async function openSocket(url: string): Promise<RawSocket> {
   };
   return {
     next,
-    subscribe(id, lastEventId) {
-      socket.send(
-        JSON.stringify({ id, method: 'subscription', params: { path: 'orders', lastEventId } }),
-      );
+    subscribe(path, lastEventId) {
+      socket.send(JSON.stringify({ id: 1, method: 'subscription', params: { path, lastEventId } }));
       return next();
     },
     [Symbol.dispose]: () => socket.terminate(),

@@ -274,18 +274,21 @@ describe('over sse', () => {
           SIGNED,
         ),
       ),
+      witness: t.procedure.subscription(brokerFeed(broker, 'orders', SIGNED)),
     });
     await using instance = await startInstance(router);
     const opening = EventReader.open(`${instance.httpUrl}/feed`);
     await held.reached;
+    await using witness = await EventReader.open(`${instance.httpUrl}/witness`);
     const report = instance.drain({ overMs: 0 });
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    // It came later, and is told to move later.
+    await witness.over();
     held.open();
     await using reader = await opening;
     await reader.over();
     expect(reader.headers['content-type']).toBe('text/event-stream');
     expect([reader.status, reader.state]).toEqual([200, 'ended']);
-    expect((await report).sse).toEqual({ moved: 1, closed: 0 });
+    expect((await report).sse).toEqual({ moved: 2, closed: 0 });
     await broker.untilReads(0);
   });
 

@@ -117,7 +117,8 @@ async function makeWorld(kind: BalancerKind, options: WorldOptions = {}): Promis
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 
-describe.each(KINDS)('behind %s', (kind) => {
+// At the same time: each has instances and a balancer of its own, and mostly waits for times to pass.
+describe.concurrent.each(KINDS)('behind %s', (kind) => {
   describe.skipIf(MISSING[kind] !== undefined)('with the recommended configuration', () => {
     test('an event passes when it comes, and so does the beginning of a quiet stream', async () => {
       await using world = await makeWorld(kind);

@@ -1,34 +1,26 @@
-import { type BrokerFeedOptions, brokerFeed, withFeedErrors } from '@brokerfeed/trpc';
-import { type AnyTRPCRouter, initTRPC } from '@trpc/server';
-import superjson from 'superjson';
+import { brokerFeed } from '@brokerfeed/trpc';
+import { initTRPC } from '@trpc/server';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type ObservedBroker, observedBroker } from './support/observed.ts';
+import {
+  FRAME_CASES,
+  type FrameCase,
+  frameRouter,
+  HARD_VALUES,
+  SNAPSHOT,
+} from './support/frame-cases.ts';
+import { observedBroker } from './support/observed.ts';
 import { RawClient, type SubscribeOptions } from './support/raw-client.ts';
 import { SIGNED } from './support/router.ts';
 import { startWsServer } from './support/ws-server.ts';
 
 const PUSHED = 'brokerfeed.feed.pushed';
 
-/** Entries whose frames are hard to write: text, numbers, nesting, and each of the three ways to write a length. */
+/** Among them are those of which a frame's length is written in each of the three ways. */
 const VALUES: readonly unknown[] = [
-  0,
-  -0,
-  1e21,
-  1.5e-7,
-  '',
-  null,
-  false,
-  [],
-  {},
-  'é ü 漢字 😀 \u2028\u2029 \u0000\u001f " \\ / </script>',
-  '\ud800 alone \udfff',
-  { lastEventId: 'x', id: 'y', result: { type: 'stopped' }, json: 1, meta: { values: {} } },
-  ['__proto__', { __proto__: null }, [[[[[[]]]]]]],
-  { deep: Array.from({ length: 50 }).reduce<unknown>((inner) => ({ inner }), 'core') },
+  ...HARD_VALUES,
   'x'.repeat(70),
   'x'.repeat(200),
-  'é'.repeat(40_000),
   'y'.repeat(70_000),
   '😀'.repeat(50_000),
   ...Array.from({ length: 30 }, (_, n) => 'z'.repeat(n)),
@@ -37,96 +29,20 @@ const VALUES: readonly unknown[] = [
 /** Lengths of a whole frame's text on both sides of where the length is written otherwise. */
 const EDGES = [125, 126, 65_535, 65_536];
 
-type AnyOptions = BrokerFeedOptions<
-  object,
-  undefined,
-  'json' | 'text',
-  undefined,
-  unknown,
-  unknown,
-  unknown,
-  boolean
->;
-
-interface Case {
-  readonly options?: Omit<AnyOptions, 'secret'> & { readonly secret?: undefined };
-  readonly values?: readonly unknown[];
+interface Case extends FrameCase {
   readonly call?: SubscribeOptions;
   readonly id?: number | string;
-  readonly transformer?: typeof superjson;
-  /** Frames that come before the values: control frames, a snapshot. */
-  readonly before?: number;
-  /** Values of which clients get nothing. */
-  readonly without?: (value: unknown) => boolean;
 }
 
-const rich = {
-  date: new Date(0),
-  big: 2n ** 70n,
-  map: new Map<unknown, unknown>([[1, new Set([new Date(1)])]]),
-  gone: undefined,
-  list: [undefined, null, Number.NaN, Number.POSITIVE_INFINITY, -0],
-  url: new URL('https://example.com/?q=é'),
-  pattern: /a"b/gi,
-};
-
 const CASES: Record<string, Case> = {
-  'values of every kind': {},
-  'names that superjson refuses': {
-    values: ['{"__proto__":{"a":1},"constructor":2}', '{"toString":1}'].map((text) =>
-      JSON.parse(text),
-    ),
-  },
+  ...FRAME_CASES,
   'a text id': { id: 'feed 1' },
   'a text id with quotes, backslashes and unicode': { id: '"\\ é😀\u2028' },
   'a large number as id': { id: 2 ** 53 - 1 },
   jsonrpc: { call: { jsonrpc: '2.0' } },
   'jsonrpc and a text id': { id: 'x', call: { jsonrpc: '2.0' } },
-  text: { options: { decode: 'text' } },
-  prepare: { options: { prepare: (value) => ({ prepared: value }) } },
-  'prepare, asynchronous': { options: { prepare: async (value) => ({ prepared: value }) } },
-  filter: {
-    options: { filter: (value) => typeof value === 'string' },
-    without: (value) => typeof value !== 'string',
-  },
-  map: { options: { map: (value) => ({ toJSON: () => ({ mapped: value }) }) } },
-  'map, asynchronous': { options: { map: async (value) => [value] } },
-  'bound tokens': { options: { bind: () => 'somebody' } },
-  'no signature': { options: { secret: undefined } },
-  'control frames': { options: { control: true }, before: 1 },
-  'a snapshot': {
-    options: { onGap: () => ['one', { two: 2 }, 'é'.repeat(70_000)] },
-    call: { lastEventId: 'not a token' },
-    before: 3,
-  },
-  'superjson, plain values': { transformer: superjson },
-  'superjson, rich values': {
-    transformer: superjson,
-    options: { map: (value) => ({ ...rich, value }) },
-  },
-  'superjson, rich values that are shared': {
-    transformer: superjson,
-    options: { prepare: (value) => ({ ...rich, same: rich.date, value }) },
-  },
-  'superjson, control frames': {
-    transformer: superjson,
-    options: { control: true },
-    before: 1,
-  },
+  'a snapshot': { ...SNAPSHOT, call: { lastEventId: 'not a token' } },
 };
-
-function routerOf(broker: ObservedBroker, { options, transformer }: Case): AnyTRPCRouter {
-  const t = initTRPC.create({
-    errorFormatter: withFeedErrors(),
-    ...(transformer && { transformer }),
-  });
-  const { secret, ...signed } = { ...SIGNED, ...options };
-  const feed = brokerFeed(broker, 'orders', {
-    ...signed,
-    ...(secret && { secret }),
-  } as AnyOptions);
-  return t.router({ feed: t.procedure.subscription(feed as never) }) as unknown as AnyTRPCRouter;
-}
 
 /** All bytes that a client gets, from `started` to `stopped`. */
 async function bytesOf(client: RawClient, id: number | string): Promise<string> {
@@ -140,8 +56,8 @@ describe('the bytes of a pushed feed are those of tRPC alone', () => {
     const { id = 1, call = {}, values = VALUES, before = 0, without = () => false } = given;
     const input = given.transformer && { input: given.transformer.serialize(undefined) };
     await using broker = observedBroker();
-    await using attached = await startWsServer(routerOf(broker, given));
-    await using plain = await startWsServer(routerOf(broker, given), { attach: false });
+    await using attached = await startWsServer(frameRouter(broker, given));
+    await using plain = await startWsServer(frameRouter(broker, given), { attach: false });
     await using pushed = await RawClient.open(attached.url, { keepBytes: true });
     await using pulled = await RawClient.open(plain.url, { keepBytes: true });
     for (const client of [pushed, pulled]) client.subscribe(id, 'feed', { ...input, ...call });
@@ -164,7 +80,7 @@ describe('the bytes of a pushed feed are those of tRPC alone', () => {
   test('a value that cannot be written is left out and counted, and the others come', async () => {
     await using broker = observedBroker();
     const given: Case = { options: { map: (value) => (value === 3 ? { big: 3n } : value) } };
-    await using server = await startWsServer(routerOf(broker, given));
+    await using server = await startWsServer(frameRouter(broker, given));
     await using client = await RawClient.open(server.url);
     client.subscribe(1, 'feed');
     await client.started(1);
@@ -175,8 +91,8 @@ describe('the bytes of a pushed feed are those of tRPC alone', () => {
 
   test('around every edge of how a length is written', async () => {
     await using broker = observedBroker();
-    await using attached = await startWsServer(routerOf(broker, {}));
-    await using plain = await startWsServer(routerOf(broker, {}), { attach: false });
+    await using attached = await startWsServer(frameRouter(broker));
+    await using plain = await startWsServer(frameRouter(broker), { attach: false });
     await using pushed = await RawClient.open(attached.url, { keepBytes: true });
     await using pulled = await RawClient.open(plain.url, { keepBytes: true });
     for (const client of [pushed, pulled]) {

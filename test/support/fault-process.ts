@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import type { RedisBrokerOptions } from '@brokerfeed/redis';
+import { bundled } from './bundle.ts';
 import type { FleetServer } from './fault-fleet.ts';
 
 export interface FleetProcessOptions {
@@ -12,7 +12,7 @@ export interface FleetProcessOptions {
   readonly broker?: Partial<RedisBrokerOptions>;
 }
 
-const SCRIPT = fileURLToPath(new URL('fault-instance.ts', import.meta.url));
+const SCRIPT = new URL('fault-instance.ts', import.meta.url);
 
 /** An instance of a fault run in a process that can be ended. */
 export class FleetProcess implements FleetServer {
@@ -54,7 +54,7 @@ export class FleetProcess implements FleetServer {
   async restart(): Promise<void> {
     const { redisPort, prefix, topic, broker = {} } = this.#options;
     const args = [String(redisPort), prefix, topic, String(this.#port), JSON.stringify(broker)];
-    const child = fork(SCRIPT, args, { execArgv: ['--import', 'tsx'] });
+    const child = fork(bundled(SCRIPT), args, { execArgv: [] });
     this.#child = child;
     const started = once(child, 'message') as Promise<[number]>;
     const ended = once(child, 'exit').then(() => undefined);

@@ -1,4 +1,5 @@
-const TIMEOUT_MS = 5_000;
+/** Less than a test has, so that it is this which fails and says what was not seen. */
+const TIMEOUT_MS = 15_000;
 
 /** Wakes whoever waits for a condition: tests wait for what they can see, never for time. */
 export class Moments {

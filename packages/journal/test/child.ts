@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { bundled } from '../../../test/support/bundle.ts';
 
 /** A process of ours that prints lines and can be killed. */
 export interface Child extends AsyncDisposable {
@@ -15,8 +16,8 @@ export interface Child extends AsyncDisposable {
 
 /** Starts a script of this folder. */
 export function startChild(script: string, ...args: readonly string[]): Child {
-  const path = new URL(script, import.meta.url).pathname;
-  const child = spawn(process.execPath, ['--import', 'tsx', path, ...args], {
+  const path = bundled(new URL(script, import.meta.url));
+  const child = spawn(process.execPath, [path, ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');

@@ -1,5 +1,5 @@
+import assert from 'node:assert/strict';
 import type { Clock, Position } from '@brokerfeed/core';
-import { expect } from 'vitest';
 import { Journal } from '../src/journal.ts';
 import { brokerOn, type JournalBroker } from '../src/journal-broker.ts';
 import { type JournalOptions, resolveJournalOptions } from '../src/options.ts';
@@ -135,7 +135,7 @@ export type Promised = 'all acknowledged' | 'a prefix';
 /**
  * Opens what a crash left and compares: what was acknowledged is there (where that was promised), what is there is a
  * prefix of what was written, and every position that anybody held resumes exactly or is refused. Then goes on writing,
- * and asks again.
+ * and asks again. With `assert`: a run asks so often that vitest's `expect` would take half of its time.
  */
 export async function checkRecovered(
   history: History,
@@ -154,18 +154,18 @@ export async function checkRecovered(
     for (const topic of TOPICS) {
       const written = history.written.get(topic) ?? [];
       const { last, first } = await log.bounds(topic);
-      expect(first.ordinal).toBe(0);
+      assert.equal(first.ordinal, 0);
       const page = await log.page(topic, 'earliest', 10_000);
-      if (page.verdict !== 'ok') return expect.fail(page.verdict);
+      if (page.verdict !== 'ok') assert.fail(page.verdict);
       const values = page.commits.map((commit) => commit.entries[0]?.value);
       const known = values.slice(0, last.ordinal - round);
-      expect(known).toEqual(written.slice(0, known.length));
+      assert.deepEqual(known, written.slice(0, known.length));
       for (const { position } of held.filter((one) => one.topic === topic)) {
         const resumed = await log.page(topic, position, 1);
-        if (promised === 'all acknowledged') expect(resumed.verdict).toBe('ok');
-        if (resumed.verdict !== 'ok') expect(resumed.verdict).toBe('forked');
+        if (promised === 'all acknowledged') assert.equal(resumed.verdict, 'ok');
+        if (resumed.verdict !== 'ok') assert.equal(resumed.verdict, 'forked');
         else if (position.ordinal < known.length) {
-          expect(resumed.commits[0]?.entries[0]?.value).toBe(written[position.ordinal]);
+          assert.equal(resumed.commits[0]?.entries[0]?.value, written[position.ordinal]);
         }
       }
       if (round === 0) await log.append(topic, 'after the crash');

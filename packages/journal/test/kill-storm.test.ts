@@ -35,8 +35,7 @@ test.each(['commit', 'interval', 'never'] as const)(
       // The oldest and newest of each life stand for the rest, so that the work does not grow with the square of the kills.
       held.push(...fresh.slice(0, 3), ...fresh.slice(-20));
       await using broker = journalBroker({ dir: folder.path, fsync });
-      await check(broker, values, fresh);
-      await check(broker, values, held);
+      await check(broker, values, [...held, ...fresh]);
     }
     expect(verify(folder.path).findings.filter(({ kind }) => kind === 'damage')).toEqual([]);
   },
@@ -66,7 +65,10 @@ function parse(line: string): Known[] {
   }
 }
 
-/** Every position that a caller or a reader was given resumes, exactly after its own commit. */
+/**
+ * Every position that a caller or a reader was given resumes, exactly after its own commit. Only what differs is given to
+ * `expect`, which takes longer than the comparison: there are some hundred thousand of them.
+ */
 async function check(
   { log }: JournalBroker,
   values: ReadonlyMap<string, string>,
@@ -75,8 +77,8 @@ async function check(
   const logs = new Map<string, Commit[]>();
   for (const topic of TOPICS) logs.set(topic, await readAll({ log }, topic));
   for (const { topic, position } of known) {
-    const commits = logs.get(topic) as Commit[];
-    expect(commits[position.ordinal - 1]?.position).toEqual(position);
+    const found = logs.get(topic)?.[position.ordinal - 1]?.position;
+    if (!samePlace(found, position)) expect(found).toEqual(position);
   }
   for (const { topic, position } of known.slice(-20)) {
     const page = await log.page(topic, position, 1);
@@ -87,13 +89,16 @@ async function check(
   }
   for (const [topic, commits] of logs) {
     for (const [at, commit] of commits.entries()) {
-      expect(commit.position.ordinal).toBe(at + 1);
+      const { position, entries } = commit;
+      if (position.ordinal !== at + 1) expect(position.ordinal).toBe(at + 1);
       const value = values.get(`${topic} ${at + 1}`);
-      if (value !== undefined && commit.entries[0]?.value !== value) {
-        expect(commit.entries[0]?.value).toBe(value);
-      }
+      if (value !== undefined && entries[0]?.value !== value) expect(entries[0]?.value).toBe(value);
     }
   }
+}
+
+function samePlace(a: Position | undefined, b: Position): boolean {
+  return a?.epoch === b.epoch && a.id === b.id && a.ordinal === b.ordinal;
 }
 
 async function readAll({ log }: Pick<JournalBroker, 'log'>, topic: string): Promise<Commit[]> {

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { redisBroker } from '@brokerfeed/redis';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
+import { bundled } from '../../../test/support/bundle.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { connections, eventually, liveRead, openTopic } from './support.ts';
 
@@ -98,8 +98,8 @@ test('a broker that was never used, or cannot connect, closes', async () => {
 });
 
 test('after close nothing keeps the process alive', async () => {
-  const script = fileURLToPath(new URL('close-and-exit.ts', import.meta.url));
-  const { stdout } = await run('node', ['--import', 'tsx', script, inject('redisUrl')]);
+  const script = bundled(new URL('close-and-exit.ts', import.meta.url));
+  const { stdout } = await run('node', [script, inject('redisUrl')]);
   expect(stdout).toBe('b\nclosed\n');
 });
 

@@ -30,7 +30,7 @@ test('a topic that joins a reader is read at once, and leaves it when nobody rea
   expect(await connections(topic.client, READER)).toHaveLength(1);
 });
 
-test('a bare XADD wakes a live read, and is delivered once', async () => {
+test.concurrent('a bare XADD wakes a live read, and is delivered once', async () => {
   await using topic = openTopic({ checkMs: FOREVER_MS });
   const { client, key } = topic;
   await using read = await liveRead(topic, await topic.tip());
@@ -163,7 +163,7 @@ test('a topic that is gone is found on a quiet reader, and on one that another t
   await busyRead.received(1);
 });
 
-test('a rollback under a quiet live read is ahead', async () => {
+test.concurrent('a rollback under a quiet live read is ahead', async () => {
   await using topic = openTopic({ checkMs: 50 });
   const { client, key } = topic;
   await topic.append('a');
@@ -176,7 +176,7 @@ test('a rollback under a quiet live read is ahead', async () => {
   }
 });
 
-test('a rollback that left the same count is forked, though nothing but the link shows it', async () => {
+test.concurrent('a rollback that left the same count is forked, though nothing but the link shows it', async () => {
   await using topic = openTopic({ checkMs: FOREVER_MS });
   const { client, key } = topic;
   const { epoch } = await topic.tip();
@@ -202,7 +202,7 @@ function written(key: string, epoch: string, ...[id, ordinal, previous, value]: 
   return ['XADD', key, id, 'o', ordinal, 'p', previous, 'e', epoch, 'v', value] as const;
 }
 
-test('a trim that overtakes a live read is told, whatever wakes it', async () => {
+test.concurrent('a trim that overtakes a live read is told, whatever wakes it', async () => {
   await using topic = openTopic({ checkMs: FOREVER_MS });
   const { client, key } = topic;
   await topic.append('a');
@@ -217,7 +217,7 @@ test('a trim that overtakes a live read is told, whatever wakes it', async () =>
   expect(read.values).toEqual([]);
 });
 
-test('a commit deleted before a live read saw it is told', async () => {
+test.concurrent('a commit deleted before a live read saw it is told', async () => {
   await using topic = openTopic({ checkMs: FOREVER_MS });
   const { client, key } = topic;
   await topic.append('a');
@@ -228,7 +228,7 @@ test('a commit deleted before a live read saw it is told', async () => {
   expect(read.values).toEqual([]);
 });
 
-test('a topic made anew in one step, under a live read at its very start, is another log', async () => {
+test.concurrent('a topic made anew in one step, under a live read at its very start, is another log', async () => {
   await using topic = openTopic({ checkMs: FOREVER_MS });
   const { client, key } = topic;
   await using read = await liveRead(topic, await topic.tip());
@@ -240,7 +240,7 @@ test('a topic made anew in one step, under a live read at its very start, is ano
   expect(read.values).toEqual([]);
 });
 
-test('a topic made anew within the millisecond, which repeats ids and ordinals, is another log', async () => {
+test.concurrent('a topic made anew within the millisecond, which repeats ids and ordinals, is another log', async () => {
   await using topic = openTopic({ checkMs: FOREVER_MS });
   const { client, key } = topic;
   const from = await topic.log.append(topic.topic, 'a');
