@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { CallsApi } from './calls-api.ts';
+import { Child } from './child.ts';
 import { Pair } from './pair.ts';
 import { cpuUs, machineBusyUs } from './proc.ts';
 import type { RedisServer } from './redis-server.ts';
-import type { Metrics, Scenario } from './scenario.ts';
+import type { CalledScenario, Metrics, Scenario, ServedScenario } from './scenario.ts';
 import type { Sizes } from './sizes.ts';
 
 /** One run of one system in one scenario. */
@@ -55,22 +57,59 @@ async function runOnce(
   scenario: Scenario,
   system: string,
   repeat: number,
-  { redis, sizes, profileDir }: RunnerOptions,
+  options: RunnerOptions,
 ): Promise<Run> {
   const run = { scenario: scenario.name, system, repeat, at: new Date().toISOString() };
   try {
-    await using pair = await Pair.open({
-      redis,
-      system,
-      options: scenario.options ?? {},
-      load: scenario.load,
-      profileDir,
-    });
-    // A server that ends would leave its clients waiting.
-    const metrics = await Promise.race([scenario.run(pair, sizes), pair.server.failed]);
+    const metrics =
+      'call' in scenario
+        ? await callOnce(scenario, system, options)
+        : await serveOnce(scenario, system, options);
     return { ...run, metrics };
   } catch (error) {
     return { ...run, metrics: {}, error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+async function serveOnce(
+  scenario: ServedScenario,
+  system: string,
+  { redis, sizes, profileDir }: RunnerOptions,
+): Promise<Metrics> {
+  await using pair = await Pair.open({
+    redis,
+    system,
+    options: scenario.options ?? {},
+    load: scenario.load,
+    profileDir,
+  });
+  // A server that ends would leave its clients waiting.
+  return Promise.race([scenario.run(pair, sizes), pair.server.failed]);
+}
+
+const CALLS = new URL('../peers/calls.mjs', import.meta.url);
+
+async function callOnce(
+  scenario: CalledScenario,
+  system: string,
+  { sizes }: RunnerOptions,
+): Promise<Metrics> {
+  const { child } = await Child.start<CallsApi>(CALLS, {
+    args: [system],
+    execArgv: ['--expose-gc'],
+  });
+  try {
+    const reading = () => {
+      const ours = cpuUs(child.pid) + cpuUs(process.pid);
+      return { atMs: performance.now(), othersUs: machineBusyUs() - ours };
+    };
+    const from = reading();
+    const metrics = await scenario.call(child, sizes);
+    const to = reading();
+    const others = (to.othersUs - from.othersUs) / 1000 / (to.atMs - from.atMs);
+    return { ...metrics, others: Math.max(0, others) };
+  } finally {
+    await child.stop();
   }
 }
 

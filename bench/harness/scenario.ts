@@ -1,4 +1,6 @@
 import type { Load } from '../load/main.ts';
+import type { CallsApi } from './calls-api.ts';
+import type { Child } from './child.ts';
 import type { Pair } from './pair.ts';
 import type { Sizes } from './sizes.ts';
 import type { SystemOptions } from './system.ts';
@@ -13,10 +15,10 @@ export interface Column {
 }
 
 /** One job that every system does. */
-export interface Scenario {
+interface Job {
   readonly name: string;
   readonly title: string;
-  /** By name, in the order of the table. Names are files of `peers/systems/`. */
+  /** By name, in the order of the table. */
   readonly systems: readonly string[];
   /** Those that bars need: all that `--quick` and `--bars` run. */
   readonly barSystems: readonly string[];
@@ -24,10 +26,21 @@ export interface Scenario {
   readonly reference: string;
   /** The first is the one that is compared. */
   readonly columns: readonly Column[];
+}
+
+/** A job of a server and its clients. The systems are files of `peers/systems/`. */
+export interface ServedScenario extends Job {
   readonly load: Load;
   readonly options?: SystemOptions;
   run(pair: Pair, sizes: Sizes): Promise<Metrics>;
 }
+
+/** A job of one process, without server and Redis. The systems are kinds of calls in `peers/calls.mjs`. */
+export interface CalledScenario extends Job {
+  call(child: Child<CallsApi>, sizes: Sizes): Promise<Metrics>;
+}
+
+export type Scenario = ServedScenario | CalledScenario;
 
 /** The entry of most scenarios. */
 export const SMALL: Load = { bytes: 200, shape: 'filler' };

@@ -21,6 +21,8 @@ export interface Sizes {
   /** Deliveries over which pauses are watched, and how long at most. */
   readonly pause: { readonly deliveries: number; readonly limitMs: number };
   readonly memorySubscribers: number;
+  /** Calls of a round, where single calls are measured. */
+  readonly calls: number;
 }
 
 const FULL: Sizes = {
@@ -38,6 +40,7 @@ const FULL: Sizes = {
   herd: { clients: 1_000, few: 100, entries: 1_000 },
   pause: { deliveries: 3_000_000, limitMs: 30_000 },
   memorySubscribers: 2_000,
+  calls: 20_000,
 };
 
 /** Sizes by name: `full` for figures to cite, `quick` for a look, `tiny` to see that the bench itself works. */
@@ -68,5 +71,6 @@ export const SIZES: Readonly<Record<'full' | 'quick' | 'tiny', Sizes>> = {
     herd: { clients: 30, few: 5, entries: 300 },
     pause: { deliveries: 50_000, limitMs: 1_500 },
     memorySubscribers: 100,
+    calls: 2_000,
   },
 };

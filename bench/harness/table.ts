@@ -17,6 +17,17 @@ const LABELS: Readonly<Record<string, string>> = {
   'trpc-reader': 'stock tRPC, a reader per subscriber',
   'trpc-shared-sse': 'stock tRPC over SSE, one shared reader',
   'trpc-bare': 'stock tRPC, a bare iterator',
+  'call-bare': 'a bare call of a function',
+  'call-announce': '**`announce`**, nobody watches',
+  'call-announce-elsewhere': '… another topic is watched',
+  'call-announce-heard': '… one watches, and does not read',
+  'call-encode': 'the encoding of the value alone',
+  'call-async': 'a bare call of an async function, awaited',
+  'call-change': '**`append` of `localChanges`**, no `onChange`',
+  'call-change-heard': '… one `onChange`',
+  'call-append': '**`append` to a log**, nobody subscribed',
+  'call-append-watched': '… one watches, and does not read',
+  'call-change-log': '**`append` of `changes`** to a log, no `onChange`',
 };
 
 /**

@@ -11,6 +11,7 @@ import { pause } from './pause.ts';
 import { single } from './single.ts';
 import { sse } from './sse.ts';
 import { topics } from './topics.ts';
+import { unheard } from './unheard.ts';
 
 export const SCENARIOS: readonly Scenario[] = [
   fanOut,
@@ -26,4 +27,5 @@ export const SCENARIOS: readonly Scenario[] = [
   memory,
   pause,
   noSubscribers,
+  unheard,
 ];
