@@ -84,7 +84,7 @@ async function serveOnce(
     profileDir,
   });
   // A server that ends would leave its clients waiting.
-  return Promise.race([scenario.run(pair, sizes), pair.server.failed]);
+  return await Promise.race([scenario.run(pair, sizes), pair.server.failed]);
 }
 
 const CALLS = new URL('../peers/calls.mjs', import.meta.url);
