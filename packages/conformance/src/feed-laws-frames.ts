@@ -62,15 +62,12 @@ export interface Named extends Address {
   readonly by: string;
 }
 
-const ENCODER = new TextEncoder();
-const DECODER = new TextDecoder();
-
 /** One for all feeds, as a transport has it: what it makes for one of them must not reach clients of another. */
 export const JSON_ENCODER: FrameEncoder = {
-  encode: (token, value) => ENCODER.encode(JSON.stringify({ token, value })),
+  encode: (token, value) => JSON.stringify({ token, value }),
 };
 
 /** Reads what the encoder wrote. */
-export function decodeFrame(bytes: Uint8Array): FeedFrame {
-  return JSON.parse(DECODER.decode(bytes)) as FeedFrame;
+export function decodeFrame(text: string): FeedFrame {
+  return JSON.parse(text) as FeedFrame;
 }

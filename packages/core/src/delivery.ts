@@ -2,6 +2,7 @@ import type { ResolvedFeedOptions } from './feed-options.ts';
 import { FeedRefusal } from './feed-refusal.ts';
 import { chain, Eventual, isPromise, type MaybePromise } from './maybe-promise.ts';
 import type { Observer } from './observer.ts';
+import type { FrameEncoder } from './push-target.ts';
 import { type EntryStage, RefusalTally } from './refusal-tally.ts';
 import type { EntrySlot } from './slot.ts';
 import { describeIssue, type SchemaResult } from './standard-schema.ts';
@@ -110,10 +111,15 @@ export class Delivery<A extends object> {
     return encoding;
   }
 
-  /** Makes the bytes of a value; one that cannot be written fails like any other step. */
-  encoded(slot: EntrySlot, encode: () => Uint8Array): Uint8Array | typeof SKIPPED {
+  /** Makes the frame of a value; one that cannot be written fails like any other step. */
+  frame(
+    slot: EntrySlot,
+    value: unknown,
+    token: string,
+    encoder: FrameEncoder,
+  ): string | typeof SKIPPED {
     try {
-      return encode();
+      return encoder.encode(token, value, this.#options.isVerbatim ? slot.value : undefined);
     } catch (error) {
       return this.#failed('encode', slot, error);
     }

@@ -94,6 +94,8 @@ export interface FeedOptions<A extends object = object, T = unknown, P = T, V = 
 export interface ResolvedFeedOptions<A extends object> {
   readonly from: 'latest' | 'earliest';
   readonly decode: (text: string, entry: FeedEntry) => unknown;
+  /** Whether what is delivered of an entry is what its text says as JSON. */
+  readonly isVerbatim: boolean;
   readonly schema: StandardSchema | undefined;
   readonly prepare: FeedOptions<A>['prepare'];
   readonly filter: FeedOptions<A>['filter'];
@@ -130,6 +132,7 @@ export function resolveFeedOptions<A extends object>(
   return {
     from: oneOf('from', options.from, ['latest', 'earliest']),
     decode: resolveDecode(options),
+    isVerbatim: isVerbatim(options),
     schema: options.schema,
     prepare: options.prepare,
     filter: options.filter,
@@ -171,6 +174,10 @@ function resolveDecode(options: FeedOptions<never>): (text: string, entry: FeedE
   return oneOf('decode', decode, ['json', 'text']) === 'json'
     ? (text) => JSON.parse(text)
     : (text) => text;
+}
+
+function isVerbatim({ decode = 'json', schema, prepare, map }: FeedOptions<never>): boolean {
+  return decode === 'json' && schema === undefined && prepare === undefined && map === undefined;
 }
 
 function resolveSecrets(options: FeedOptions<never>): readonly unknown[] | undefined {

@@ -10,10 +10,10 @@ import { Gap, type Wakeable } from './subscriber.ts';
 /** Entries that are pushed in one turn at most, unless a single run has more. */
 const MAX_TURN_ENTRIES = 1024;
 
-type Frame = Uint8Array | typeof SKIPPED;
+type Frame = string | typeof SKIPPED;
 
 interface PushedRun extends EncodedRun {
-  readonly frames: Uint8Array[];
+  readonly frames: string[];
   /** The last entry that has a frame. */
   last: EntrySlot | undefined;
   /** What ends the feed after these frames. */
@@ -126,8 +126,8 @@ export class FeedPump<A extends object> implements Turn, Wakeable {
 
   #pushOne(frame: FeedFrame | undefined): void {
     if (frame === undefined || this.#state === 'ended') return;
-    const bytes = this.#target.encoder.encode(frame.token, frame.value);
-    this.#target.write({ frames: [bytes], assembled: undefined });
+    const text = this.#target.encoder.encode(frame.token, frame.value);
+    this.#target.write({ frames: [text], assembled: undefined });
     this.#session.delivered(frame.token);
   }
 
@@ -222,9 +222,8 @@ export class FeedPump<A extends object> implements Turn, Wakeable {
 
   #frame(slot: EntrySlot, value: unknown): Frame {
     if (value === SKIPPED) return SKIPPED;
-    const { encoder } = this.#target;
-    const { delivery } = this.#session;
-    return delivery.encoded(slot, () => encoder.encode(this.#session.tokenOf(slot), value));
+    const session = this.#session;
+    return session.delivery.frame(slot, value, session.tokenOf(slot), this.#target.encoder);
   }
 
   #add(slot: EntrySlot, frame: Frame, into: PushedRun): void {

@@ -1,20 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { gate } from '../../../test/support/gate.ts';
 import { Moments } from '../../../test/support/moments.ts';
-import { FeedRig, settled, subscribe, turns } from '../test/support/feed-rig.ts';
+import { FeedRig, settled, subscribe, TOPIC, turns } from '../test/support/feed-rig.ts';
 import { OUTAGE } from '../test/support/scripted-log.ts';
-import type { Feed, FeedReader } from './index.ts';
+import type { Feed, FeedOptions, FeedReader } from './index.ts';
 import type { EncodedRun, FrameEncoder, PushTarget } from './push-target.ts';
 
 /** Writes frames as JSON, and counts them. */
 class JsonEncoder implements FrameEncoder {
   encoded = 0;
+  readonly json: (string | undefined)[] = [];
 
-  encode(token: string, value: unknown): Uint8Array {
+  encode(token: string, value: unknown, json?: string): string {
     this.encoded += 1;
+    this.json.push(json);
     if (value === 'unwritable') throw new TypeError('this value cannot be written');
-    return new TextEncoder().encode(JSON.stringify({ token, value }));
+    return JSON.stringify({ token, value });
   }
 }
 
@@ -49,9 +52,7 @@ class Socket implements PushTarget {
   }
 
   get frames(): { token: string; value: unknown }[] {
-    return this.runs.flatMap((run) =>
-      run.frames.map((bytes) => JSON.parse(new TextDecoder().decode(bytes))),
-    );
+    return this.runs.flatMap((run) => run.frames.map((text) => JSON.parse(text)));
   }
 
   get values(): unknown[] {
@@ -231,6 +232,32 @@ test.each(['prepare', 'filter', 'map'] as const)(
     expect(encoder.encoded).toBe(stage === 'map' ? 8 : 4);
   },
 );
+
+test.each<[string | undefined, FeedOptions]>([
+  ['"a"', {}],
+  ['"a"', { decode: 'json', filter: () => true }],
+  [undefined, { decode: 'text' }],
+  [undefined, { decode: (text) => text }],
+  [undefined, { schema: z.string() }],
+  [undefined, { prepare: (value) => value }],
+  [undefined, { map: (value) => value }],
+])('an encoder is given %s as the JSON of an entry by a feed with %o', async (json, options) => {
+  const rig = new FeedRig(options);
+  const encoder = new JsonEncoder();
+  const { socket } = await push(rig.feed, encoder);
+  await rig.append('a');
+  await socket.got(1);
+  expect(encoder.json).toEqual([json]);
+});
+
+test('an entry that is not JSON is left out, though its text would not have to be read', async () => {
+  const rig = new FeedRig();
+  const encoder = new JsonEncoder();
+  const { socket } = await push(rig.feed, encoder);
+  await rig.log.append(TOPIC, ['{', '"b"']);
+  await socket.got(1);
+  expect(encoder.json).toEqual(['"b"']);
+});
 
 describe('the end of a pushed feed', () => {
   test('closing it resolves, and leaves nothing', async () => {

@@ -1,14 +1,17 @@
-/** Turns a frame into the bytes of one transport. Feeds with the same encoder share what it made. */
+/** Turns a frame into the text that one transport sends. Feeds with the same encoder share what it made. */
 export interface FrameEncoder {
-  /** Throws where the value cannot be written. */
-  encode(token: string, value: unknown): Uint8Array;
+  /**
+   * Throws where the value cannot be written. `json` is the JSON text that the value was read from, where it is known and
+   * nothing was changed since: an encoder that would write the same value may use it as it is.
+   */
+  encode(token: string, value: unknown, json?: string): string;
 }
 
 /** Frames in the order to be sent. */
 export interface EncodedRun {
-  readonly frames: readonly Uint8Array[];
+  readonly frames: readonly string[];
   /**
-   * What targets made of these frames, for others that need the same: by whatever distinguishes them, such as a request id.
+   * The bytes that targets made of these frames, for others that need the same: by whatever distinguishes them, such as a request id.
    * Undefined for frames that one target alone gets.
    */
   readonly assembled: Map<string, Uint8Array> | undefined;

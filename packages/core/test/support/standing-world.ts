@@ -32,7 +32,7 @@ const RETRY_MS = 250;
 const MAX_TURNS = 2_000;
 
 const ENCODER: FrameEncoder = {
-  encode: (token, value) => new TextEncoder().encode(JSON.stringify({ token, value })),
+  encode: (token, value) => JSON.stringify({ token, value }),
 };
 
 /** One connection: every frame is held against what it was told before, and against the world as it is then. */
@@ -97,7 +97,7 @@ class Client {
       },
       write: ({ frames }) => {
         this.#credits -= frames.length;
-        for (const bytes of frames) this.see(JSON.parse(new TextDecoder().decode(bytes)));
+        for (const text of frames) this.see(JSON.parse(text));
       },
     });
   }

@@ -3,7 +3,7 @@ import type { FrameEncoder } from '@brokerfeed/core';
 import { expect, test } from 'vitest';
 import { EventStream } from './event-stream.ts';
 
-const encoder: FrameEncoder = { encode: (_token, value) => Buffer.from(String(value)) };
+const encoder: FrameEncoder = { encode: (_token, value) => String(value) };
 
 /** A response whose network takes a chunk when the test says so. */
 class HandResponse extends Writable {
@@ -59,7 +59,7 @@ async function openRig(maxBufferedBytes?: number): Promise<Rig> {
 }
 
 function push(stream: EventStream, ...frames: string[]): void {
-  stream.write({ frames: frames.map((frame) => Buffer.from(frame)), assembled: undefined });
+  stream.write({ frames, assembled: undefined });
 }
 
 test.each([
@@ -210,7 +210,7 @@ test('a response ends after what was pushed, and nothing is written after that',
 
 test('the events of a run are joined once for all that get it', async () => {
   const assembled = new Map<string, Uint8Array>();
-  const run = { frames: [Buffer.from('a'), Buffer.from('b')], assembled };
+  const run = { frames: ['a', 'b'], assembled };
   const rigs = [await openRig(), await openRig()];
   for (const { stream } of rigs) stream.write(run);
   await new Promise(setImmediate);

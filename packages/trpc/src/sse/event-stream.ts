@@ -164,11 +164,9 @@ export class EventStream implements PushTarget, Outlet {
 
 /** The frames of a run as one piece, which all that get the same write. */
 function bytesOf(run: EncodedRun): Uint8Array {
-  const [first] = run.frames;
-  if (first !== undefined && run.frames.length === 1) return first;
   const shared = run.assembled?.get('');
   if (shared !== undefined) return shared;
-  const bytes = Buffer.concat(run.frames);
+  const bytes = Buffer.from(run.frames.join(''));
   run.assembled?.set('', bytes);
   return bytes;
 }

@@ -85,10 +85,8 @@ export class FeedConnection implements Outlet {
     if (this.#ws.readyState !== OPEN) return;
     if (!this.#reachesSocket()) {
       this.flush();
-      for (const payload of run.frames) {
-        const text = Buffer.concat([Buffer.from(prefix), payload]);
-        this.#send.call(this.#ws, text, { binary: false }, () => this.#wake());
-      }
+      for (const text of run.frames)
+        this.#send.call(this.#ws, prefix + text, {}, () => this.#wake());
       return;
     }
     const bytes = framesOf(prefix, run);
@@ -208,7 +206,7 @@ function closeBehind(this: Attached, ...args: unknown[]): void {
 function framesOf(prefix: string, run: EncodedRun): Uint8Array {
   const shared = run.assembled?.get(prefix);
   if (shared !== undefined) return shared;
-  const bytes = textFrames(Buffer.from(prefix), run.frames);
+  const bytes = textFrames(prefix, run.frames);
   if (run.assembled !== undefined && run.assembled.size < MAX_SHARED_PREFIXES)
     run.assembled.set(prefix, bytes);
   return bytes;

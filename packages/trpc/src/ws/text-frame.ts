@@ -10,19 +10,23 @@ const MAX_LENGTH_16 = 0xffff;
  *
  * @see {@link https://www.rfc-editor.org/rfc/rfc6455#section-5.2}
  */
-export function textFrames(prefix: Uint8Array, payloads: readonly Uint8Array[]): Uint8Array {
+export function textFrames(prefix: string, texts: readonly string[]): Uint8Array {
+  const head = Buffer.from(prefix);
+  const lengths: number[] = [];
   let size = 0;
-  for (const payload of payloads) {
-    const length = prefix.length + payload.length;
+  for (const text of texts) {
+    const length = head.length + Buffer.byteLength(text);
+    lengths.push(length);
     size += headerLength(length) + length;
   }
   const bytes = Buffer.allocUnsafe(size);
   let at = 0;
-  for (const payload of payloads) {
-    at = putHeader(bytes, at, prefix.length + payload.length);
-    bytes.set(prefix, at);
-    bytes.set(payload, at + prefix.length);
-    at += prefix.length + payload.length;
+  for (const [index, text] of texts.entries()) {
+    const length = lengths[index] as number;
+    at = putHeader(bytes, at, length);
+    bytes.set(head, at);
+    bytes.write(text, at + head.length);
+    at += length;
   }
   return bytes;
 }

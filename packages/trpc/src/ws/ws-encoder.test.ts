@@ -26,6 +26,19 @@ test('a frame is what nested objects would be written as, whatever the value', (
   );
 });
 
+test("a value's own JSON is used as it is, and gives the same frame where it is what JSON.stringify writes", () => {
+  fc.assert(
+    fc.property(fc.json(), (json) => {
+      const value: unknown = JSON.parse(json);
+      const canonical = JSON.stringify(value);
+      expect(dataText('token', value, plain, canonical)).toBe(reference('token', value));
+      expect(JSON.parse(`{${dataText('token', value, plain, ` ${json}\n`)}`)).toEqual(
+        JSON.parse(`{${reference('token', value)}`),
+      );
+    }),
+  );
+});
+
 test.each<[string, unknown]>([
   ['that has no JSON', undefined],
   ['that is a function', () => 1],
@@ -48,7 +61,7 @@ test.each<[string, (data: { id?: string; data: unknown; more?: number }) => unkn
 ])('what a transformer makes is written where it %s', (_, serialize) => {
   const serializer = { serialize: (data: unknown) => serialize(data as { data: unknown }) };
   const data = serialize({ id: 'token', data: [1] });
-  expect(dataText('token', [1], serializer)).toBe(
-    `"result":${JSON.stringify({ type: 'data', data, id: 'token' })}}`,
-  );
+  const expected = `"result":${JSON.stringify({ type: 'data', data, id: 'token' })}}`;
+  expect(dataText('token', [1], serializer)).toBe(expected);
+  expect(dataText('token', [1], serializer, '[1]')).toBe(expected);
 });

@@ -3,18 +3,23 @@ import { isTrackedEnvelope } from '@trpc/server';
 import type { Serializer } from '../push-offer.ts';
 
 /**
- * Writes what follows the request id in a data frame of tRPC's WebSocket protocol, byte for byte as its own adapter does.
- * The id is the one part that differs between subscribers.
+ * Writes what follows the request id in a data frame of tRPC's WebSocket protocol, byte for byte as its own adapter does; or
+ * with the value's own JSON, where that is given. The id is the one part that differs between subscribers.
  *
  * @see {@link https://trpc.io/docs/server/websockets#websockets-rpc-specification}
  */
-export function dataText(token: string, value: unknown, serializer: Serializer): string {
+export function dataText(
+  token: string,
+  value: unknown,
+  serializer: Serializer,
+  json?: string,
+): string {
   const bare = { id: token, data: value };
   const data = serializer.serialize(bare);
   if (data === bare && isUntouched(bare, token, value) && isBare(value)) {
     // Nested in other objects, the same text costs twice as much.
     const id = JSON.stringify(token);
-    return `"result":{"type":"data","data":{"id":${id},"data":${JSON.stringify(value)}},"id":${id}}}`;
+    return `"result":{"type":"data","data":{"id":${id},"data":${json ?? JSON.stringify(value)}},"id":${id}}}`;
   }
   return `"result":${JSON.stringify({ type: 'data', data, id: token })}}`;
 }
@@ -39,9 +44,8 @@ class WsEncoder implements FrameEncoder {
     this.#serializer = serializer;
   }
 
-  encode(token: string, value: unknown): Uint8Array {
-    const bare = isTrackedEnvelope(value) ? value[1] : value;
-    return Buffer.from(dataText(token, bare, this.#serializer));
+  encode(token: string, value: unknown, json?: string): string {
+    return dataText(token, isTrackedEnvelope(value) ? value[1] : value, this.#serializer, json);
   }
 }
 
