@@ -9,6 +9,7 @@ import {
 } from '@brokerfeed/core';
 import { AnnouncerTopic } from './announcer-topic.ts';
 import type { Commands, Send } from './commands.ts';
+import { elapsed } from './elapsed.ts';
 import type { LiveReaders } from './live-readers.ts';
 import type { ResolvedOptions } from './options.ts';
 import { requirePrimary } from './primary.ts';
@@ -74,10 +75,10 @@ export class RedisAnnouncer implements Announcer {
     const channel = this.#options.keys.said(topic);
     const publish: Send<unknown> = (redis, serverId = '') => {
       const { clock, checkMs } = this.#options;
-      const now = clock.now();
       const sent = redis.spublish(channel, text);
-      if (now - (this.#provedAt.get(serverId) ?? now - checkMs) < checkMs) return sent;
-      this.#provedAt.set(serverId, now);
+      const provedAt = this.#provedAt.get(serverId);
+      if (provedAt !== undefined && elapsed(clock, provedAt) < checkMs) return sent;
+      this.#provedAt.set(serverId, clock.now());
       // A replica takes messages too, and nobody hears them.
       return Promise.all([sent, requirePrimary(redis)]);
     };

@@ -21,8 +21,8 @@ export function appendAllArgs(
 
 /**
  * Appends one commit to each of several topics and announces them, or finds those that an earlier call with the same
- * idempotency key wrote. Redis takes nothing back of what a script has done when it fails: so whatever may refuse a topic is
- * asked of all before the first is written to.
+ * idempotency key wrote, if any of the topics still holds its own. Redis takes nothing back of what a script has done
+ * when it fails: so whatever may refuse a topic is asked of all before the first is written to.
  *
  * Keys: the topics; and, with an idempotency key, what remembers it. Arguments: the trim operator, the count of topics; with
  * an idempotency key the digest of all topics and values, and the window in milliseconds; and for each topic the epoch to
@@ -35,18 +35,13 @@ export const APPEND_ALL_SCRIPT: string = `${LUA_APPEND}
 local trim, count = ARGV[1], tonumber(ARGV[2])
 local once = KEYS[count + 1]
 
+local known
 if once then
-  local known = redis.call('GET', once)
-  if known then
-    local digest, places = string.match(known, '^(%S+) (.+)$')
+  local remembered = redis.call('GET', once)
+  if remembered then
+    local digest, places = string.match(remembered, '^(%S+) (.+)$')
     if digest ~= ARGV[3] then return { 'conflict' } end
-    local reply = {}
-    for epoch, id, ordinal in string.gmatch(places, '(%S+) (%S+) (%d+)') do
-      reply[#reply + 1] = epoch
-      reply[#reply + 1] = id
-      reply[#reply + 1] = tonumber(ordinal)
-    end
-    return reply
+    known = places
   end
 end
 
@@ -59,6 +54,20 @@ for i = 1, count do
   local last = at + 3 + ARGV[at + 3]
   parts[i] = { key = KEYS[i], stream = stream, keep = ARGV[at + 1], age = ARGV[at + 2], first = first, last = last }
   at = last + 1
+end
+
+if known then
+  local reply, held, nth = {}, false, 0
+  for epoch, id, ordinal in string.gmatch(known, '(%S+) (%S+) (%d+)') do
+    nth = nth + 1
+    local stream = parts[nth].stream
+    held = held or (epoch == stream.epoch and tonumber(ordinal) <= stream['entries-added'])
+    reply[#reply + 1] = epoch
+    reply[#reply + 1] = id
+    reply[#reply + 1] = tonumber(ordinal)
+  end
+  -- Where all topics were made anew, none holds it.
+  if held then return reply end
 end
 
 local reply, places = {}, {}

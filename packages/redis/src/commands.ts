@@ -1,6 +1,7 @@
 import { BrokerError, delay } from '@brokerfeed/core';
 import type { Redis } from 'ioredis';
 import type { Connection } from './connection.ts';
+import { elapsed } from './elapsed.ts';
 import type { ResolvedOptions } from './options.ts';
 import { type Outcome, outcomeOf, toBrokerError } from './redis-error.ts';
 import type { Script } from './script.ts';
@@ -62,7 +63,7 @@ export class Commands {
    */
   async run<T>(key: string, send: Send<T>, options: RunOptions): Promise<T> {
     const { clock, retryMs } = this.#options;
-    const deadline = clock.now() + retryMs;
+    const startedAt = clock.now();
     let redirections = 0;
     let redirected: Server | undefined;
     for (let wait = FIRST_RETRY_MS; ; ) {
@@ -86,7 +87,7 @@ export class Commands {
           throw noCluster(error, options.doing);
         if (!mayRetry(outcome, connection, options)) throw toBrokerError(error, options.doing);
         if (outcome === 'redirected' && redirections++ < PROMPT_REDIRECTIONS) continue;
-        if (clock.now() + wait > deadline) throw toBrokerError(error, options.doing);
+        if (elapsed(clock, startedAt) + wait > retryMs) throw toBrokerError(error, options.doing);
         await delay(clock, wait, this.#closing);
         if (options.signal?.aborted) throw toBrokerError(error, options.doing);
         wait = Math.min(wait * 2, LONGEST_RETRY_MS);

@@ -25,7 +25,14 @@ export interface ConnectOptions {
    * @default 'primary'
    */
   readonly role?: 'primary' | 'any';
+  /**
+   * What to do about a server that is loading its data, which may take minutes.
+   * @default 'reject'
+   */
+  readonly loading?: 'reject' | 'wait';
 }
+
+const LOADING_RETRY_MS = 250;
 
 /**
  * Opens a connection like the user's, with what would hurt us switched off. It is never mended: ioredis would send
@@ -55,6 +62,9 @@ export async function connect(
     autoResubscribe: false,
     maxRetriesPerRequest: null,
     enableOfflineQueue: true,
+    // This is what waits for a server that loads its data.
+    enableReadyCheck: options.loading === 'wait',
+    maxLoadingRetryTime: LOADING_RETRY_MS,
     enableAutoPipelining: false,
     socketTimeout: options.silenceMs,
     commandTimeout: undefined,
@@ -82,7 +92,11 @@ export async function connect(
   options.signal.addEventListener('abort', abort, { once: true });
   try {
     await redis.connect();
-    const info = (await redis.info('server', 'replication').catch(unlessRefused)) ?? '';
+    const sections = ['server', 'persistence', 'replication'] as const;
+    const info = (await redis.info(...sections).catch(unlessRefused)) ?? '';
+    // A database that was refused: ioredis goes on in the first one.
+    if (failure !== undefined) throw failure;
+    if (/^loading:1/m.test(info)) throw new Error('it is loading its data');
     if (options.role !== 'any' && isReplica(info)) throw new Error('it is a replica');
     const serverId = /^run_id:(\S+)/m.exec(info)?.[1];
     options.signal.throwIfAborted();

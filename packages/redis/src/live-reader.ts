@@ -40,8 +40,8 @@ export interface Place extends Watch {
   heardAt: number;
   /** When it was last known that what was read is what the log holds. */
   provedAt: number;
-  /** Until when it is asked after often: somebody writes to it and does not announce it. */
-  hastyUntil: number;
+  /** Since when it is asked after often, for a while: somebody writes to it and does not announce it. */
+  hastyAt: number | undefined;
 }
 
 interface Channel {
@@ -106,7 +106,7 @@ export class LiveReader {
     const channel = this.#channels.get(key) ?? this.#join(key);
     const now = this.#options.clock.now();
     const end = (): void => this.#leave(channel, place);
-    const times = { heardAt: now, provedAt: now, hastyUntil: 0 };
+    const times = { heardAt: now, provedAt: now, hastyAt: undefined };
     const place: Place = { key, events, at: undefined, end, ...times };
     channel.places.add(place);
     await channel.joined;
@@ -134,7 +134,13 @@ export class LiveReader {
     const { signal } = this.#abort;
     let connection: Connection | undefined;
     try {
-      connection = await this.server.connect({ name: 'brokerfeed-reader', silenceMs, signal });
+      connection = await this.server.connect({
+        name: 'brokerfeed-reader',
+        silenceMs,
+        signal,
+        // Live reads wait with it, and go on as soon as it is there.
+        loading: 'wait',
+      });
       const { redis } = connection;
       const ended = new Promise<void>((resolve) => {
         redis.once('end', resolve);

@@ -100,6 +100,11 @@ const MIB = 1024 * 1024;
 /** Longer waits are none of ours, and a timer's limit is near. */
 const MAX_WAIT_MS = 10 * 60 * 1000;
 
+/** A cluster has one database. */
+function databaseOf({ options }: RedisBrokerOptions['client']): number {
+  return 'db' in options ? (options.db ?? 0) : 0;
+}
+
 /** Checks the options and fills in defaults. Throws `OPTION_INVALID`; nothing has been connected then. */
 export function resolveOptions(options: RedisBrokerOptions): ResolvedOptions {
   if (typeof options !== 'object' || options === null)
@@ -118,7 +123,7 @@ export function resolveOptions(options: RedisBrokerOptions): ResolvedOptions {
   return {
     // Only duplicates are used, and these have a reply mapping of their own.
     client: client as Redis | Cluster,
-    keys: new TopicKeys(client.options.keyPrefix ?? '', prefix),
+    keys: new TopicKeys(client.options.keyPrefix ?? '', prefix, databaseOf(client)),
     maxEntries: bounds?.maxEntries ?? 0,
     maxAgeMs: bounds?.maxAgeMs ?? 0,
     trim: trim === 'exact' ? '=' : '~',

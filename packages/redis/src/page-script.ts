@@ -1,5 +1,8 @@
 import { LUA_TOPIC } from './lua-topic.ts';
 
+/** Commits read at once, at the most: where large ones follow small ones, all but a few of them are thrown away. */
+const MAX_CHUNK = 64;
+
 /**
  * Decides epoch, bounds, verdict and commits in one step.
  *
@@ -79,7 +82,7 @@ elseif start == 'at' then
 end
 
 -- Commits are read and encoded in chunks. Redis can bound their number alone: it is chosen by the size of the commits at
--- the log's ends, then by that of those already read.
+-- the log's ends, then by that of those already read, and it grows with how many those are. The others may be of any size.
 local function size(entry)
   local bytes = 1
   for _, text in ipairs(entry and entry[2] or {}) do bytes = bytes + #text end
@@ -89,7 +92,7 @@ end
 local texts, read, bytes, last = {}, 0, 0, id
 local fits = budget / math.max(size(oldest), size(newest))
 while answer == 'ok' and read < limit and (fits >= 1 or read == 0) do
-  local chunk = math.min(limit - read, math.max(1, math.floor(fits)), 256)
+  local chunk = math.min(limit - read, math.max(1, math.floor(fits)), math.max(4, read), ${MAX_CHUNK})
   local entries = redis.call('XRANGE', key, from, '+', 'COUNT', chunk)
   local found = #entries
   if found == 0 then break end

@@ -27,6 +27,7 @@ import { APPEND_ALL_SCRIPT, appendAllArgs } from './append-all-script.ts';
 import { APPEND_SCRIPT, type AppendPolicy, appendArgs } from './append-script.ts';
 import { ClusterServers } from './cluster.ts';
 import { Commands, type Send } from './commands.ts';
+import { elapsed } from './elapsed.ts';
 import { EvictionWarning } from './eviction-warning.ts';
 import { follow } from './follow.ts';
 import { LiveReaders } from './live-readers.ts';
@@ -155,9 +156,9 @@ export class RedisLog implements CommitLog {
   /** Now and then, since a primary that was made a replica keeps its connections, and answers with what it had then. */
   async #provePrimary(redis: Redis): Promise<void> {
     const { clock, checkMs } = this.#options;
-    const now = clock.now();
-    if (now - (this.#provedAt.get(redis) ?? Number.NEGATIVE_INFINITY) < checkMs) return;
-    this.#provedAt.set(redis, now);
+    const provedAt = this.#provedAt.get(redis);
+    if (provedAt !== undefined && elapsed(clock, provedAt) < checkMs) return;
+    this.#provedAt.set(redis, clock.now());
     await requirePrimary(redis);
   }
 

@@ -1,6 +1,7 @@
 import { BrokerError, type Clock, delay, type Position } from '@brokerfeed/core';
 import type { Redis } from 'ioredis';
 import type { Commands } from './commands.ts';
+import { elapsed } from './elapsed.ts';
 import type { Place } from './live-reader.ts';
 import type { ResolvedOptions } from './options.ts';
 import { requirePrimary } from './primary.ts';
@@ -46,9 +47,9 @@ const HASTE_MS = 50;
 const HASTY_FOR_MS = 1_000;
 /** Timers are early and late: what is nearly due is asked after now, not a round later. */
 const NEARLY = 0.9;
-/** Topics of one command: Redis does nothing else meanwhile. */
+/** Topics of one command: Redis does nothing else meanwhile. For tips it copies the first and the last commit of each. */
 const MAX_READ_KEYS = 500;
-const MAX_TIPS_KEYS = 50;
+const MAX_TIPS_KEYS = 10;
 
 /**
  * Finds what no notice tells: commits of a bare XADD, and of writers who may not publish; topics deleted, flushed or
@@ -88,12 +89,15 @@ export class TopicChecks {
   }
 
   #waitMs(): number {
-    const now = this.#clock.now();
-    const wait = Math.max(this.#roundAt + this.#roundMs() - now, 1);
-    for (const { hastyUntil } of this.#reader.places()) {
-      if (hastyUntil > now) return Math.min(wait, HASTE_MS);
+    const wait = Math.max(this.#roundMs() - elapsed(this.#clock, this.#roundAt), 1);
+    for (const place of this.#reader.places()) {
+      if (this.#isHasty(place)) return Math.min(wait, HASTE_MS);
     }
     return wait;
+  }
+
+  #isHasty({ hastyAt }: Place): boolean {
+    return hastyAt !== undefined && elapsed(this.#clock, hastyAt) < HASTY_FOR_MS;
   }
 
   #roundMs(): number {
@@ -103,16 +107,16 @@ export class TopicChecks {
 
   #round(): Promise<void>[] {
     const { checkMs } = this.#options;
-    const now = this.#clock.now();
+    const clock = this.#clock;
     const silentMs = this.#roundMs() * NEARLY;
-    const full = now - this.#roundAt >= silentMs;
+    const full = elapsed(clock, this.#roundAt) >= silentMs;
     const silent: Asked[] = [];
     const unproved: Asked[] = [];
     for (const place of this.#reader.places()) {
-      const { at, heardAt, provedAt, hastyUntil } = place;
+      const { at, heardAt, provedAt } = place;
       if (at === undefined) continue;
-      if (full && now - provedAt >= checkMs * NEARLY) unproved.push({ place, at });
-      else if (hastyUntil > now || (full && now - heardAt >= silentMs)) {
+      if (full && elapsed(clock, provedAt) >= checkMs * NEARLY) unproved.push({ place, at });
+      else if (this.#isHasty(place) || (full && elapsed(clock, heardAt) >= silentMs)) {
         silent.push({ place, at });
       }
     }
@@ -121,9 +125,9 @@ export class TopicChecks {
       ...this.#ask(unproved, MAX_TIPS_KEYS, askForTips),
     ];
     if (!full) return checks;
-    this.#roundAt = now;
-    if (now - this.#pingAt >= checkMs * NEARLY) {
-      this.#pingAt = now;
+    this.#roundAt = clock.now();
+    if (elapsed(clock, this.#pingAt) >= checkMs * NEARLY) {
+      this.#pingAt = clock.now();
       checks.push(this.#try(() => this.#reader.ping()));
       checks.push(this.#try(() => this.#askForServer()));
     }
@@ -150,7 +154,7 @@ export class TopicChecks {
     const liveId = this.#reader.serverId();
     const elsewhere = serverId !== undefined && liveId !== undefined && serverId !== liveId;
     // Not at once again: while a slot is on its way, a topic may be in one place and its channel in another.
-    return elsewhere && this.#clock.now() - this.#startedAt >= this.#options.checkMs;
+    return elsewhere && elapsed(this.#clock, this.#startedAt) >= this.#options.checkMs;
   }
 
   #failElsewhere(): void {
@@ -189,7 +193,7 @@ export class TopicChecks {
     if (silent.length === 0 || signal.aborted) return;
     if (this.#isElsewhere(serverId)) return this.#failElsewhere();
     for (const { place } of silent) {
-      place.hastyUntil = now + HASTY_FOR_MS;
+      place.hastyAt = now;
       place.events.moved();
     }
   }

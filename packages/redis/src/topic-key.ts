@@ -13,9 +13,13 @@ const ENCODED: Readonly<Record<string, string>> = { '%': '%25', '{': '%7B', '}':
 export class TopicKeys {
   readonly #prefix: string;
   readonly #tagged: boolean;
+  readonly #saidEnd: string;
 
-  /** `clientPrefix` is the `keyPrefix` of the user's client: ours have none, since a script's replies are not stripped. */
-  constructor(clientPrefix: string, prefix: unknown) {
+  /**
+   * `clientPrefix` is the `keyPrefix` of the user's client: ours have none, since a script's replies are not stripped.
+   * `database` is the one that its keys are in.
+   */
+  constructor(clientPrefix: string, prefix: unknown, database = 0) {
     if (typeof prefix !== 'string' || prefix === '' || !prefix.isWellFormed()) {
       refuseOption('prefix', 'non-empty text', prefix);
     }
@@ -29,6 +33,8 @@ export class TopicKeys {
     }
     this.#prefix = `${whole}:`;
     this.#tagged = whole.includes('{');
+    // All databases of a server hear the same channels.
+    this.#saidEnd = database === 0 ? 'said' : `said:${database}`;
   }
 
   /** Names the one key that holds a topic. Two topics never share one. */
@@ -39,7 +45,7 @@ export class TopicKeys {
   /** Names the channel of a topic's announcements: in the topic's slot, and never that of its commits. */
   said(topic: string): string {
     const key = this.topic(topic);
-    return this.#tagged ? `${key}%said` : `{${key}}:said`;
+    return this.#tagged ? `${key}%${this.#saidEnd}` : `{${key}}:${this.#saidEnd}`;
   }
 
   /** Names the key that remembers an idempotency key: in the topic's slot, and never the key of a topic. */

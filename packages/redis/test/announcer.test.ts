@@ -38,6 +38,22 @@ test.each(['plain', '{tagged}'])(
   },
 );
 
+test('announcements come to the database that they are made in, and to no other', async () => {
+  await using one = openTopic();
+  const { prefix } = one;
+  const client = one.client.duplicate({ db: 1 });
+  await using other = openTopic({ client, prefix });
+  const [here, there] = [await listen(one.broker, 'a'), await listen(other.broker, 'a')];
+  announce(one.broker, 'a', 'to the first');
+  await here.received(1);
+  announce(other.broker, 'a', 'to the second');
+  await there.received(1);
+  announce(one.broker, 'a', 'the last');
+  await here.received(2);
+  expect([here.values, there.values]).toEqual([['to the first', 'the last'], ['to the second']]);
+  client.disconnect();
+});
+
 test('what one instance announces comes in its order, and one object to all who listen', async () => {
   await using topic = openTopic();
   const one = await listen(topic.broker, 'a');

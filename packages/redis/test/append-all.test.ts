@@ -91,6 +91,24 @@ test('retention is applied to every topic of the commit', async () => {
   expect((await topic.log.bounds('old')).first.ordinal).toBe(1);
 });
 
+test('a commit across topics that were all deleted is written again; where one still holds it, it is not', async () => {
+  await using topic = openTopic();
+  const { client, prefix } = topic;
+  const parts = ['a', 'b'].map((name) => ({ topic: name, value: 'x' }));
+  const append = () => topic.log.appendAll(parts, { idempotencyKey: 'k' });
+  const first = await append();
+  await client.del(`${prefix}:a`);
+  expect(await append()).toEqual(first);
+  await client.del(`${prefix}:a`, `${prefix}:b`);
+  const { positions } = await append();
+  expect(positions).toEqual([
+    (await topic.log.bounds('a')).last,
+    (await topic.log.bounds('b')).last,
+  ]);
+  expect(positions.map(({ ordinal }) => ordinal)).toEqual([1, 1]);
+  expect(await append()).toEqual({ positions });
+});
+
 test('a key of a commit across topics is remembered for the window, and no longer', async () => {
   await using topic = openTopic({ idempotencyWindowMs: 50 });
   const parts = ['a', 'b'].map((name) => ({ topic: name, value: 'x' }));

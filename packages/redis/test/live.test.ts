@@ -1,3 +1,4 @@
+import { systemClock } from '@brokerfeed/core';
 import { expect, test } from 'vitest';
 import { startRedis } from '../../../test/support/redis.ts';
 import { connections, eventually, liveRead, openTopic, type TestTopic } from './support.ts';
@@ -161,6 +162,17 @@ test('a topic that is gone is found on a quiet reader, and on one that another t
   going = false;
   await writing;
   await busyRead.received(1);
+});
+
+test.concurrent('a clock that is set back by hours keeps no topic from being checked', async () => {
+  let skewMs = 0;
+  const clock = { now: () => systemClock.now() + skewMs, after: systemClock.after };
+  await using topic = openTopic({ checkMs: 50, clock });
+  const [position] = await topic.append('a');
+  await using read = await liveRead(topic, position as never);
+  skewMs = -3 * 3_600_000;
+  await topic.client.del(topic.key);
+  expect(await read.ended).toBe('epoch');
 });
 
 test.concurrent('a rollback under a quiet live read is ahead', async () => {

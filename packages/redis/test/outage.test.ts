@@ -41,6 +41,34 @@ test('a server that stays away makes every call unavailable, without a busy loop
   expect((await broker.log.append(topic.topic, 'c')).ordinal).toBe(1);
 });
 
+test('a server that still loads its data is unavailable in time, and used once it has', async () => {
+  await using redis = await startRedis();
+  await using topic = openTopic({ url: redis.url, retryMs: 200 });
+  await topic.append('a');
+  const others = topic.client.pipeline();
+  for (let n = 0; n < 1_000; n += 1) others.set(`other ${n}`, 'x'.repeat(100));
+  await others.exec();
+  await topic.client.save();
+  await redis.kill();
+  const slow = ['--key-load-delay', '1000', '--loading-process-events-interval-bytes', '1024'];
+  let state: 'loading' | 'ready' = 'loading';
+  const restarted = redis.restart(slow).then(() => {
+    state = 'ready';
+  });
+  const admin = new Redis(redis.port, { enableReadyCheck: false, retryStrategy: () => 10 });
+  admin.on('error', () => {});
+  await eventually(async () => /loading:1/.test(await admin.info('persistence')));
+  await expect(topic.log.append(topic.topic, 'b')).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringMatching(/loading/),
+  });
+  expect(state).toBe('loading');
+  await restarted;
+  await topic.append('c');
+  expect(await topic.values('earliest')).toEqual(['a', 'c']);
+  admin.disconnect();
+});
+
 test('a server that was never there is unavailable, and the error says why', async () => {
   const client = new Redis({ host: '127.0.0.1', port: 1, lazyConnect: true });
   await using broker = redisBroker({ client, retryMs: 100 });
@@ -50,6 +78,18 @@ test('a server that was never there is unavailable, and the error says why', asy
     cause: { code: 'ECONNREFUSED' },
   });
   expect(client.status).toBe('wait');
+});
+
+test('a database that the server does not have is unavailable, and nothing is written to another', async () => {
+  await using topic = openTopic();
+  const { host, port } = topic.client.options as { host: string; port: number };
+  const client = new Redis({ host, port, db: 99_999, lazyConnect: true });
+  await using broker = redisBroker({ client, prefix: topic.prefix, retryMs: 0 });
+  await expect(broker.log.append(topic.topic, 'a')).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringMatching(/DB index/),
+  });
+  expect(await topic.client.exists(topic.key)).toBe(0);
 });
 
 test('a link that goes silent without closing is given up, and what it hid is delivered', async () => {

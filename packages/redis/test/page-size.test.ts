@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
-import { openTopic, valuesOf } from './support.ts';
+import { startRedis } from '../../../test/support/redis.ts';
+import { openTopic, type TestTopic, valuesOf } from './support.ts';
 
 const KIB = 1024;
 
 /** Reads a topic page by page. */
-async function pagesOf(topic: ReturnType<typeof openTopic>, limit: number): Promise<string[][]> {
+async function pagesOf(topic: TestTopic, limit: number): Promise<string[][]> {
   const pages: string[][] = [];
   for (let from = (await topic.log.bounds(topic.topic)).first; ; ) {
     const page = await topic.log.page(topic.topic, from, limit);
@@ -39,3 +40,19 @@ test('a page of small commits is as long as it may be', async () => {
   const pages = await pagesOf(topic, 600);
   expect(pages.map((page) => page.length)).toEqual([600, 100]);
 });
+
+test('large commits between small ones are not all read at once to make one page', async () => {
+  await using redis = await startRedis();
+  await using topic = openTopic({ url: redis.url });
+  const large = Array.from({ length: 40 }, () => 'x'.repeat(256 * KIB));
+  const start = await topic.tip();
+  await topic.append('first', ...large, 'last');
+  const used = await memoryOf(topic, 'used_memory');
+  const page = await topic.log.page(topic.topic, start, 1000);
+  expect(page).toMatchObject({ verdict: 'ok', atTip: false });
+  expect((await memoryOf(topic, 'used_memory_peak')) - used).toBeLessThan(4 * KIB * KIB);
+});
+
+async function memoryOf({ client }: TestTopic, field: string): Promise<number> {
+  return Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(await client.info('memory'))?.[1]);
+}
