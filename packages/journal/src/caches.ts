@@ -13,6 +13,8 @@ export class Caches {
   readonly #fs: FileSystem;
   readonly #layout: Layout;
   readonly #logger: Logger;
+  /** The newest checkpoint that is known to be durable: kept until another is. */
+  #durable: number | undefined;
 
   constructor(fs: FileSystem, layout: Layout, logger: Logger) {
     this.#fs = fs;
@@ -30,7 +32,10 @@ export class Caches {
       const path = this.#layout.checkpoint(next);
       const bytes = this.#fs.readFile(path);
       const checkpoint = bytes && decodeCheckpoint(bytes, journal, keys);
-      if (checkpoint !== undefined && fits(checkpoint)) return checkpoint;
+      if (checkpoint !== undefined && fits(checkpoint)) {
+        this.syncCheckpoint(next);
+        return checkpoint;
+      }
       this.#logger.warn({ file: path }, 'journal.checkpoint.ignored');
     }
     return undefined;
@@ -38,16 +43,31 @@ export class Caches {
 
   /** Writes the state's checkpoint and answers its size; 0 where it cannot be written. */
   saveCheckpoint(state: JournalState, now: number): number {
-    return this.writeCheckpoint(state.next, encodeCheckpoint(state, now));
+    const bytes = encodeCheckpoint(state, now);
+    const path = this.#layout.checkpoint(state.next);
+    const written = this.#tried(path, () => {
+      this.#write(this.#layout.checkpoints, path, bytes);
+      for (const old of this.#checkpoints().slice(0, -KEPT_CHECKPOINTS)) {
+        if (old !== this.#durable) this.#fs.unlink(this.#layout.checkpoint(old));
+      }
+    });
+    return written ? bytes.length : 0;
   }
 
-  /** Writes a checkpoint that was printed before. */
-  writeCheckpoint(next: number, bytes: Buffer): number {
-    if (!this.#write(this.#layout.checkpoints, this.#layout.checkpoint(next), bytes)) return 0;
-    for (const old of this.#checkpoints().slice(0, -KEPT_CHECKPOINTS)) {
-      this.#fs.unlink(this.#layout.checkpoint(old));
-    }
-    return bytes.length;
+  /** Makes a checkpoint durable. */
+  syncCheckpoint(next: number): void {
+    const path = this.#layout.checkpoint(next);
+    this.#tried(path, () => {
+      const file = this.#fs.openForRepair(path);
+      try {
+        file.dataSyncNow();
+      } finally {
+        file.close();
+      }
+      this.#fs.syncDir(this.#layout.checkpoints);
+      this.#fs.syncDir(this.#layout.dir);
+      this.#durable = next;
+    });
   }
 
   /** Reads a segment's index where it covers exactly `bytes` of it. */
@@ -64,9 +84,11 @@ export class Caches {
   saveIndex(segment: Segment, index: SegmentIndex): number {
     const bytes = index.encode();
     const path = this.#layout.index(segment.first);
-    // Out of the way first: some file systems force the new file to the disk when it replaces one.
-    this.#fs.unlink(path);
-    this.#write(this.#layout.indexes, path, bytes);
+    this.#tried(path, () => {
+      // Out of the way first: some file systems force the new file to the disk when it replaces one.
+      this.#fs.unlink(path);
+      this.#write(this.#layout.indexes, path, bytes);
+    });
     return bytes.length;
   }
 
@@ -80,13 +102,17 @@ export class Caches {
       .flatMap((name) => parseCheckpointName(name) ?? []);
   }
 
-  /** Writes a cache. A full disk must not fail an append because of one. */
-  #write(folder: string, path: string, bytes: Buffer): boolean {
+  #write(folder: string, path: string, bytes: Buffer): void {
     const temporary = `${path}.tmp`;
+    this.#fs.makeDir(folder);
+    this.#fs.writeFile(temporary, bytes, 'no-sync');
+    this.#fs.rename(temporary, path);
+  }
+
+  /** Works on a cache. A full disk must not fail an append because of one. */
+  #tried(path: string, work: () => void): boolean {
     try {
-      this.#fs.makeDir(folder);
-      this.#fs.writeFile(temporary, bytes, 'no-sync');
-      this.#fs.rename(temporary, path);
+      work();
       return true;
     } catch (error) {
       this.#logger.warn({ file: path, err: error }, 'journal.cache.not-written');

@@ -8,8 +8,14 @@ import type { Segment } from './segment.ts';
 import type { SegmentFiles } from './segment-files.ts';
 import { SegmentIndex } from './segment-index.ts';
 
-/** Commits that loaded indexes may know in all: four bytes of memory each. */
-const MAX_INDEXED_COMMITS = 4_000_000;
+/** What loaded indexes may take in memory in all, in bytes. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+interface Loaded {
+  readonly index: Promise<SegmentIndex>;
+  /** What it takes in memory, once it is there. */
+  bytes: number;
+}
 
 /** The indexes of the segments that are being read. */
 export class IndexStore {
@@ -17,15 +23,23 @@ export class IndexStore {
   readonly #caches: Caches;
   readonly #layout: Layout;
   readonly #logger: Logger;
+  readonly #maxBytes: number;
   /** Least recently used first. */
-  readonly #loaded = new Map<Segment, Promise<SegmentIndex>>();
-  #commits = 0;
+  readonly #loaded = new Map<Segment, Loaded>();
+  #bytes = 0;
 
-  constructor(files: SegmentFiles, caches: Caches, layout: Layout, logger: Logger) {
+  constructor(
+    files: SegmentFiles,
+    caches: Caches,
+    layout: Layout,
+    logger: Logger,
+    maxBytes: number = MAX_BYTES,
+  ) {
     this.#files = files;
     this.#caches = caches;
     this.#layout = layout;
     this.#logger = logger;
+    this.#maxBytes = maxBytes;
   }
 
   /** The index of a pinned segment. */
@@ -33,18 +47,10 @@ export class IndexStore {
     // The active one has it at hand, and so has one that was just recovered.
     if (segment.index !== undefined) return segment.index;
     const known = this.#loaded.get(segment);
-    if (known !== undefined) {
-      this.#loaded.delete(segment);
-      this.#loaded.set(segment, known);
-      return known;
-    }
-    const loading = this.#load(segment);
-    this.#loaded.set(segment, loading);
-    loading.then(
-      (index) => this.#count(index.commits),
-      () => this.#loaded.delete(segment),
-    );
-    return loading;
+    if (known === undefined) return this.#keep(segment, this.#load(segment));
+    this.#loaded.delete(segment);
+    this.#loaded.set(segment, known);
+    return known.index;
   }
 
   /** Moves the index of a segment that is no longer written to among those that may be let go. */
@@ -52,8 +58,22 @@ export class IndexStore {
     const { index } = segment;
     if (index === undefined) return;
     segment.index = undefined;
-    this.#loaded.set(segment, Promise.resolve(index));
-    this.#count(index.commits);
+    void this.#keep(segment, Promise.resolve(index));
+  }
+
+  #keep(segment: Segment, index: Promise<SegmentIndex>): Promise<SegmentIndex> {
+    const loaded: Loaded = { index, bytes: 0 };
+    this.#loaded.set(segment, loaded);
+    index.then(
+      ({ memory }) => {
+        if (this.#loaded.get(segment) !== loaded) return;
+        loaded.bytes = memory;
+        this.#bytes += memory;
+        this.#evict();
+      },
+      () => this.#loaded.delete(segment),
+    );
+    return index;
   }
 
   async #load(segment: Segment): Promise<SegmentIndex> {
@@ -78,17 +98,11 @@ export class IndexStore {
     return indexOf(bytes, path);
   }
 
-  #count(commits: number): void {
-    this.#commits += commits;
-    for (const [segment, loading] of this.#loaded) {
-      if (this.#commits <= MAX_INDEXED_COMMITS || this.#loaded.size === 1) return;
+  #evict(): void {
+    for (const [segment, { bytes }] of this.#loaded) {
+      if (this.#bytes <= this.#maxBytes || this.#loaded.size === 1) return;
       this.#loaded.delete(segment);
-      loading.then(
-        (index) => {
-          this.#commits -= index.commits;
-        },
-        () => {},
-      );
+      this.#bytes -= bytes;
     }
   }
 }

@@ -62,13 +62,21 @@ export class Journal {
     });
     try {
       const caches = new Caches(fs, layout, logger);
-      const discard = (first: number): void => {
-        discardSegment(fs, layout, options.archiveDir, first);
-        caches.dropIndex(first);
+      const remove = (first: number): boolean => {
+        try {
+          discardSegment(fs, layout, options.archiveDir, first);
+          caches.dropIndex(first);
+          return true;
+        } catch (error) {
+          // It only takes room. What cannot be archived must hinder no append.
+          logger.error({ file: layout.segment(first), err: error }, 'journal.segment.not-removed');
+          return false;
+        }
       };
+      this.#files = new SegmentFiles(fs, layout, remove);
+      const discard = (first: number): void => this.#files.removeWhenUnread(first);
       const now = clock.now();
       this.#state = recover({ fs, layout, caches, logger, keys: options.keys, boot, now, discard });
-      this.#files = new SegmentFiles(fs, layout);
       const indexes = new IndexStore(this.#files, caches, layout, logger);
       this.#pages = new PageReader(this.#state, this.#files, indexes, layout, boot);
       this.#live = new LiveReads(this.#state);
@@ -80,7 +88,7 @@ export class Journal {
         options,
         boot,
         onSealed: (segment) => indexes.release(segment),
-        onRetired: (first) => this.#files.removeWhenUnread(first, () => discard(first)),
+        onRetired: discard,
       });
       this.#writer = new Writer({
         file,

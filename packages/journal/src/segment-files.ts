@@ -4,18 +4,26 @@ import type { Segment } from './segment.ts';
 
 const MAX_OPEN_FILES = 32;
 
-/** The segments that are open for reading. A segment that retention is done with is removed when its last reader is done. */
+/**
+ * The segments that are open for reading. A segment that retention is done with is removed when its last reader is done, and
+ * never before an older one: what is left on the disk has no hole, whenever the process ends.
+ */
 export class SegmentFiles {
   readonly #fs: FileSystem;
   readonly #layout: Layout;
   /** By the first sequence, least recently used first. */
   readonly #open = new Map<number, ReadableFile>();
-  readonly #doomed = new Map<number, () => void>();
+  /** Those to be removed, oldest first. */
+  readonly #doomed: number[] = [];
+  readonly #remove: (first: number) => boolean;
   readonly #pins = new Map<number, number>();
+  #state: 'open' | 'closed' = 'open';
 
-  constructor(fs: FileSystem, layout: Layout) {
+  /** `remove` answers whether the segment is gone. One that is not is tried again with the next. */
+  constructor(fs: FileSystem, layout: Layout, remove: (first: number) => boolean) {
     this.#fs = fs;
     this.#layout = layout;
+    this.#remove = remove;
   }
 
   /** Keeps a segment's file from being removed. To be undone by `unpin`. */
@@ -29,7 +37,7 @@ export class SegmentFiles {
     else {
       this.#pins.delete(first);
       this.#evict();
-      this.#removeDoomed(first);
+      if (first === this.#doomed[0]) this.#removeDoomed();
     }
   }
 
@@ -41,30 +49,33 @@ export class SegmentFiles {
     return file;
   }
 
-  /** Calls `remove` once nobody reads the segment. */
-  removeWhenUnread(first: number, remove: () => void): void {
-    this.#doomed.set(first, remove);
-    if (!this.#pins.has(first)) this.#removeDoomed(first);
+  /** Removes a segment once nobody reads it, nor an older one that is to be removed. */
+  removeWhenUnread(first: number): void {
+    this.#doomed.push(first);
+    this.#removeDoomed();
   }
 
+  /** Closes what nobody reads, and the rest when it is read. What is still to be removed is left to the next opening. */
   close(): void {
-    for (const file of this.#open.values()) file.close();
-    this.#open.clear();
-    for (const first of [...this.#doomed.keys()]) this.#removeDoomed(first);
+    this.#state = 'closed';
+    this.#doomed.length = 0;
+    this.#evict();
   }
 
-  #removeDoomed(first: number): void {
-    const remove = this.#doomed.get(first);
-    if (remove === undefined) return;
-    this.#doomed.delete(first);
-    this.#open.get(first)?.close();
-    this.#open.delete(first);
-    remove();
+  #removeDoomed(): void {
+    for (let [first] = this.#doomed; first !== undefined; [first] = this.#doomed) {
+      if (this.#pins.has(first)) return;
+      this.#open.get(first)?.close();
+      this.#open.delete(first);
+      if (!this.#remove(first)) return;
+      this.#doomed.shift();
+    }
   }
 
   #evict(): void {
+    const most = this.#state === 'open' ? MAX_OPEN_FILES : 0;
     for (const [first, file] of this.#open) {
-      if (this.#open.size <= MAX_OPEN_FILES) return;
+      if (this.#open.size <= most) return;
       if (this.#pins.has(first)) continue;
       this.#open.delete(first);
       file.close();

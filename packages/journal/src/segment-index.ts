@@ -13,6 +13,9 @@ const COUNTS_BYTES = 16;
 const RUN_BYTES = 24;
 const EPOCH_BYTES = 12;
 const OFFSET_BYTES = 4;
+/** What a run and an offset take in memory, about: where each of many topics has one commit, the runs are all there is. */
+const RUN_MEMORY = 160;
+const OFFSET_MEMORY = 8;
 
 /** The commits of one incarnation in one segment. */
 export interface IndexRun {
@@ -38,6 +41,11 @@ export class SegmentIndex {
       if (run.offsets instanceof Uint32Array) run.offsets = Array.from(run.offsets);
       run.offsets.push(offset);
     }
+  }
+
+  /** What it takes in memory, in bytes. */
+  get memory(): number {
+    return this.#runs.size * RUN_MEMORY + this.commits * OFFSET_MEMORY;
   }
 
   run(epoch: string): IndexRun | undefined {

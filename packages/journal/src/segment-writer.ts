@@ -41,6 +41,8 @@ export class SegmentWriter {
   /** The newest sequence that is known to be on the disk. */
   #durable: number;
   #checkpointedNext = 0;
+  /** The segment in which the newest checkpoint stands that this opening wrote; 0 before it wrote one. */
+  #checkpointedIn = 0;
   #bytesSinceCheckpoint = 0;
   #checkpointBytes = 0;
   #retainedAt: number | undefined;
@@ -173,6 +175,7 @@ export class SegmentWriter {
     const indexBytes = newest?.index === undefined ? 0 : caches.saveIndex(newest, newest.index);
     this.#checkpointBytes = indexBytes + caches.saveCheckpoint(state, options.clock.now());
     this.#checkpointedNext = state.next;
+    this.#checkpointedIn = newest?.first ?? 0;
     this.#bytesSinceCheckpoint = 0;
   }
 
@@ -187,7 +190,7 @@ export class SegmentWriter {
 
   /** Lets go of the segments that retention is done with: said in the log first, then shown, then removed. */
   async #retain(): Promise<void> {
-    const { state, options } = this.#context;
+    const { state, options, caches } = this.#context;
     const now = options.clock.now();
     // Asks every topic: not each second, but where a checkpoint of them all was just written.
     const needed = this.#retainedAt === undefined ? state.firstNeeded() : 0;
@@ -201,6 +204,9 @@ export class SegmentWriter {
       controls.push({ carry: carried.slice(at, at + MAX_CARRIED) });
     }
     await this.control([...controls, { retire: kept }]);
+    // The keys of commits that go are in checkpoints alone, and one that stands in a segment that goes is of no use.
+    if (this.#checkpointedIn < kept) await this.#checkpoint();
+    caches.syncCheckpoint(this.#checkpointedNext);
     for (const segment of gone) this.#context.onRetired(segment.first);
   }
 }

@@ -12,7 +12,7 @@ export interface TopicRun {
 export class TopicState {
   readonly name: string;
   readonly epoch: string;
-  /** The segments that hold commits of it, oldest first. */
+  /** The segments that hold retained commits of it, oldest first; and its newest commit, retained or not. */
   readonly runs: TopicRun[] = [];
   /** The newest ordinal that is written and visible. */
   last = 0;
@@ -73,25 +73,23 @@ export class TopicState {
     this.#bounds = undefined;
   }
 
-  /** Removes commits up to an ordinal; the segments stay. */
+  /** Removes commits up to an ordinal; the files stay. */
   trim(floor: number): void {
     const to = Math.min(floor, this.last);
     if (to <= this.floor) return;
     this.floorBoot = this.bootOf(to);
     this.floor = to;
+    const kept = this.runOf(to + 1);
+    if (kept > 0) this.runs.splice(0, kept);
     this.#bounds = undefined;
   }
 
   /** Lets go of the segments before one. */
   retire(firstKept: number): void {
-    let gone = 0;
-    while (gone < this.runs.length && (this.runs[gone] as TopicRun).segment.first < firstKept) {
-      gone += 1;
-    }
-    if (gone === 0) return;
-    const next = this.runs[gone];
+    const next = this.runs.find(({ segment }) => segment.first >= firstKept);
+    if (next === this.runs[0]) return;
     this.trim(next === undefined ? this.last : next.first - 1);
-    this.runs.splice(0, gone);
+    this.runs.splice(0, next === undefined ? this.runs.length : this.runs.indexOf(next));
   }
 
   /** Takes the state that a record or a checkpoint states. */

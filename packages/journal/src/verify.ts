@@ -171,8 +171,9 @@ class Verification {
     const bytes = this.#fs.readFile(path);
     const checkpoint = bytes && decodeCheckpoint(bytes, state.journal, UNLIMITED);
     if (checkpoint === undefined) return;
-    const whole = checkpoint.state.segments[0]?.first === state.segments[0]?.first;
-    if (comparable(checkpoint.state, whole) !== comparable(state, whole)) {
+    // It may stem from before segments went.
+    checkpoint.state.retire(state.segments[0]?.first ?? 0);
+    if (comparable(checkpoint.state) !== comparable(state)) {
       this.#find('damage', path, 0, 'the checkpoint says something else than the segments');
     }
   }
@@ -195,14 +196,12 @@ class Verification {
 
 /**
  * What two states must agree on, as text. Keys may be older than the segments, and idle topics known from before them:
- * neither is compared. Where a checkpoint stems from before a retirement, the bounds have moved since.
+ * neither is compared.
  */
-function comparable(state: JournalState, withBounds: boolean): string {
+function comparable(state: JournalState): string {
   const topics = [...state.topics.values()]
     .filter((topic) => topic.runs.length > 0)
-    .map(({ name, epoch, floor, floorBoot, last }) =>
-      withBounds ? [name, epoch, last, floor, floorBoot] : [name, epoch, last],
-    )
+    .map(({ name, epoch, floor, floorBoot, last }) => [name, epoch, last, floor, floorBoot])
     .sort();
   return JSON.stringify([state.next, state.salt, topics]);
 }

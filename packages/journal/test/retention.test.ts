@@ -1,11 +1,13 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrokerLog, Commit, Position } from '@brokerfeed/core';
 import { expect, test } from 'vitest';
 import { type JournalOptions, journalBroker, verify } from '../src/index.ts';
-import { HandClock, openOn } from './crash-history.ts';
+import { HandClock, openOn, withoutLock } from './crash-history.ts';
+import { DiskModel } from './disk-model.ts';
 import { temporaryFolder } from './harness.ts';
 import { RecordedFs } from './recorded-fs.ts';
+import { eventLog } from './support-logger.ts';
 
 const SMALL = { segmentBytes: 4096, fsync: 'never' } as const;
 const VALUE = 'x'.repeat(200);
@@ -177,6 +179,18 @@ test.each([false, true])(
   },
 );
 
+test('a journal is in order for verify whenever segments have gone, with a topic of which nothing is left', async () => {
+  const fs = new RecordedFs();
+  const options = { ...SMALL, retention: { maxBytes: 20_000 } };
+  await using broker = openOn(fs, options);
+  await broker.log.append('quiet', 'once');
+  for (let at = 0; at < 200; at += 1) {
+    await broker.log.append('loud', VALUE);
+    expect(verify('/journal', fs).findings).toEqual([]);
+  }
+  expect((await broker.log.bounds('quiet')).first.ordinal).toBe(1);
+});
+
 test('a topic that was dropped never gets an epoch again that it had', async () => {
   using folder = temporaryFolder();
   const options: JournalOptions = { dir: folder.path, ...SMALL, retention: { maxBytes: 20_000 } };
@@ -190,4 +204,64 @@ test('a topic that was dropped never gets an epoch again that it had', async () 
     await fill(broker.log, 'b', 200);
   }
   expect(epochs.size).toBe(8 - 3);
+});
+
+test('segments go in their order: a process that ends while the oldest is being read leaves no hole', async () => {
+  const fs = new RecordedFs();
+  await using broker = openOn(fs, SMALL);
+  const { log } = broker;
+  await fill(log, 'a', 60);
+  const [oldest] = fs.list('/journal/segments');
+  let release = (): void => {};
+  const reached = new Promise<void>((resolve) => {
+    fs.beforeRead = () => {
+      resolve();
+      return new Promise((go) => {
+        release = go;
+      });
+    };
+  });
+  const reading = log.page('a', 'earliest', 5);
+  await reached;
+  const last = await log.append('a', VALUE, { retention: { maxEntries: 1 } });
+  for (let at = 0; at < 40; at += 1) await log.append('b', VALUE, { retention: { maxEntries: 1 } });
+  const left = new DiskModel();
+  for (const op of fs.ops) left.apply(op);
+  // What is a cache may be missing.
+  const files = [...withoutLock(left.files('killed'))].filter(([path]) => path.endsWith('.log'));
+  await using again = openOn(new RecordedFs(new Map(files)), SMALL);
+  expect((await again.log.bounds('a')).last).toEqual(last);
+  expect(fs.list('/journal/segments')[0]).toBe(oldest);
+  fs.beforeRead = async () => {};
+  release();
+  expect(await reading).toMatchObject({ verdict: 'ok' });
+  expect(fs.list('/journal/segments')).not.toContain(oldest);
+});
+
+test('an archive that cannot be written to hinders neither appends nor an opening, and gets all once it can', async () => {
+  using folder = temporaryFolder();
+  const archive = join(folder.path, 'archive');
+  const { logger, events } = eventLog();
+  const options = {
+    dir: join(folder.path, 'journal'),
+    ...SMALL,
+    archiveDir: join(archive, 'segments'),
+    retention: { maxBytes: 20_000 },
+    logger,
+  };
+  writeFileSync(archive, 'no folder');
+  {
+    await using broker = journalBroker(options);
+    await fill(broker.log, 'a', 100);
+  }
+  expect(events).toContain('journal.segment.not-removed');
+  await using broker = journalBroker(options);
+  await fill(broker.log, 'a', 20);
+  const first = names(options.dir, 'segments')[0];
+  rmSync(archive);
+  await fill(broker.log, 'a', 20);
+  const whole = [...names(folder.path, 'archive/segments'), ...names(options.dir, 'segments')];
+  expect(whole).toEqual([...new Set(whole)].sort());
+  expect(whole[0]).toBe(first);
+  expect(names(options.dir, 'segments').length).toBeLessThanOrEqual(6);
 });

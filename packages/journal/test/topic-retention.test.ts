@@ -106,6 +106,21 @@ test('a segment goes when nothing of it is left, and not before', async () => {
   expect(verify(folder.path).findings.filter(({ kind }) => kind === 'damage')).toEqual([]);
 });
 
+test('what is known of a topic does not grow with segments that another one holds', async () => {
+  const fs = new RecordedFs();
+  const broker = openOn(fs, SMALL);
+  const { log } = broker;
+  await log.append('idle', 'once');
+  for (let at = 0; at < 80; at += 1) await log.append('a', VALUE, newest(3));
+  expect(fs.list('/journal/segments').length).toBeGreaterThan(5);
+  await broker.close();
+  const newestOf = fs.list('/journal/checkpoints').at(-1);
+  const line = fs.readFile(`/journal/checkpoints/${newestOf}`)?.toString() ?? '';
+  const { topics } = JSON.parse(line.slice(line.indexOf(' '))) as { topics: unknown[][] };
+  const runs = topics.find(([name]) => name === 'a')?.[6] as number[];
+  expect(runs.length / 2).toBeLessThanOrEqual(2);
+});
+
 test('the retention of the journal goes on beside it', async () => {
   using folder = temporaryFolder();
   const options = { dir: folder.path, ...SMALL, retention: { maxBytes: 20_000 } };
@@ -208,6 +223,29 @@ test.each(CRASHES)(
         const { verdict } = await again.log.page('a', position, 0);
         expect(verdict).toBe(position.ordinal < first.ordinal ? 'trimmed' : 'ok');
       }
+    }
+  },
+);
+
+test.each(CRASHES)(
+  'an idempotency key is known when nothing is left of its commit nor of the segments before, after a crash at every operation: %s',
+  async (crash) => {
+    const options = { segmentBytes: 4096 };
+    const fs = new RecordedFs();
+    fs.beforeSync = quickDisk;
+    const { log } = openOn(fs, options);
+    const once = { idempotencyKey: 'once' };
+    const position = await log.append('a', 'once', once);
+    const from = fs.ops.length;
+    // Two fill a segment; the first in the next leaves nothing of those before.
+    for (let at = 0; at < 5; at += 1) await log.append('a', VALUE.repeat(11), newest(1));
+    // And then nothing goes for a while.
+    for (let at = 0; at < 7; at += 1) await log.append('a', VALUE.repeat(11));
+    const history = new History([...fs.ops]);
+    expect(history.ops.filter(({ op }) => op === 'unlink').length).toBeGreaterThan(0);
+    for (let cut = from; cut <= history.ops.length; cut += 1) {
+      await using again = openOn(new RecordedFs(history.filesAfter(cut, crash)), options);
+      expect(await again.log.append('a', 'once', once)).toEqual(position);
     }
   },
 );
