@@ -94,6 +94,17 @@ describe('a gap in a running feed', () => {
     expect(rig.tails).toBe(0);
   });
 
+  test('after gap, each followed by the end of the log, goes on for ever', async () => {
+    const rig = new FeedRig({ onGap: ({ gap }) => gap.reason });
+    const { values } = await rig.open();
+    for (let round = 0; round < 12; round += 1) {
+      const next = values(1);
+      await settled();
+      rig.drop();
+      expect(await next).toEqual(['epoch']);
+    }
+  });
+
   test('after gap, each followed by an entry, goes on for ever', async () => {
     const rig = new FeedRig({ onGap: () => undefined });
     const { values } = await rig.open();

@@ -10,6 +10,9 @@ import { Gap, type Wakeable } from './subscriber.ts';
 /** Entries that are pushed in one turn at most, unless a single run has more. */
 const MAX_TURN_ENTRIES = 1024;
 
+/** Values in a row that one subscription may wait for before other work of the process gets its turn. */
+const MAX_AWAITED = 16;
+
 type Frame = string | typeof SKIPPED;
 
 interface PushedRun extends EncodedRun {
@@ -86,7 +89,9 @@ export class FeedPump<A extends object> implements Turn, Wakeable {
       if (taken === undefined) {
         // That there is no more may itself be news.
         if (session.hasDetour) continue;
-        return session.subscriber.isWaiting() ? 'idle' : session.subscriber.fetch();
+        if (!session.subscriber.isWaiting()) return session.subscriber.fetch();
+        session.progressed();
+        return 'idle';
       }
       if (taken instanceof Gap) {
         session.lose(taken);
@@ -182,7 +187,7 @@ export class FeedPump<A extends object> implements Turn, Wakeable {
         return frame.then(
           (ready) => {
             this.#add(slot, ready, into);
-            return this.#encodeFrom(slots, at + 1, into);
+            return this.#encodeOn(slots, at + 1, into);
           },
           (error) => {
             into.failure = { error };
@@ -191,6 +196,14 @@ export class FeedPump<A extends object> implements Turn, Wakeable {
       }
       this.#add(slot, frame, into);
     }
+  }
+
+  /** Encodes on after a value that took its time, and lets others have theirs: the scheduler does not see this work. */
+  #encodeOn(slots: readonly EntrySlot[], index: number, into: PushedRun): MaybePromise<void> {
+    // What is assembled others need, whole.
+    if (this.#state === 'ended' && into.assembled === undefined) return;
+    if (index % MAX_AWAITED !== 0) return this.#encodeFrom(slots, index, into);
+    return new Promise(setImmediate).then(() => this.#encodeFrom(slots, index, into));
   }
 
   /** Sends what is there before one waits: a value that takes its time holds up those behind it, not those before. */

@@ -233,6 +233,56 @@ test.each(['prepare', 'filter', 'map'] as const)(
   },
 );
 
+test('a gap after each time that all had come is answered for ever', async () => {
+  const rig = new FeedRig({ onGap: ({ gap }) => gap.reason });
+  const { socket } = await push(rig.feed, new JsonEncoder());
+  for (let round = 1; round <= 12; round += 1) {
+    await settled();
+    rig.drop();
+    await socket.got(round);
+  }
+  expect(socket.values).toEqual(Array.from({ length: 12 }, () => 'epoch'));
+});
+
+describe('a run of values that take their time', () => {
+  test('leaves other work of the process its turns', async () => {
+    let mapped = 0;
+    const seen: number[] = [];
+    const turn = (): void => {
+      seen.push(mapped);
+      if (mapped < 64) setImmediate(turn);
+    };
+    const rig = new FeedRig({
+      map: async (value) => {
+        mapped += 1;
+        return value;
+      },
+    });
+    const { socket } = await push(rig.feed, new JsonEncoder());
+    setImmediate(turn);
+    await rig.append(...Array.from({ length: 64 }, (_, n) => n));
+    await socket.got(64);
+    expect(seen.filter((count) => count > 0 && count < 64).length).toBeGreaterThan(2);
+  });
+
+  test('is not made on for a subscription that has ended', async () => {
+    let mapped = 0;
+    const rig = new FeedRig({
+      map: async (value) => {
+        mapped += 1;
+        if (mapped === 3) reader.close();
+        return value;
+      },
+    });
+    const { reader, ended } = await push(rig.feed, new JsonEncoder());
+    await rig.append(...Array.from({ length: 64 }, (_, n) => n));
+    await ended;
+    await settled();
+    await settled();
+    expect(mapped).toBe(3);
+  });
+});
+
 test.each<[string | undefined, FeedOptions]>([
   ['"a"', {}],
   ['"a"', { decode: 'json', filter: () => true }],

@@ -193,6 +193,8 @@ test('no more pages are kept than a bound', async () => {
   for (const from of [...all].reverse()) await rig.pages.read(TOPIC, from);
   // The newest 16 are there, the others are read again.
   expect(rig.log.pages).toBe(200 + 200 - 16);
+  // Nor does a timer hold one that has gone.
+  expect(rig.clock.waits.length).toBe(16);
 });
 
 test('a read that fails is tried again, then rejects all who share it, and is forgotten', async () => {

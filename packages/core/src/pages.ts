@@ -33,6 +33,8 @@ interface Kept {
   readonly page: Promise<SlotPage>;
   /** Whether somebody has asked for it since this was last looked at. */
   asked: boolean;
+  /** Takes back the look at it: the wait for that would hold the page. */
+  cancel: () => void;
 }
 
 /**
@@ -71,15 +73,17 @@ export class Pages {
       known.asked = true;
       return known.page;
     }
-    const kept: Kept = { page: this.#read(topic, from), asked: false };
+    const kept: Kept = { page: this.#read(topic, from), asked: false, cancel: () => {} };
     this.#kept.set(key, kept);
     kept.page.then(
       (page) => {
         // A refusal may mend, and an empty page is old at once: only their joint reading is shared.
         if (page.verdict !== 'ok' || page.commits.length === 0) return this.#forget(key, kept);
         this.#keep(key, kept, KEEP_TIMES);
-        if (this.#kept.size > KEEP_PAGES)
-          this.#kept.delete(this.#kept.keys().next().value as string);
+        if (this.#kept.size > KEEP_PAGES) {
+          const [oldest] = this.#kept;
+          if (oldest !== undefined) this.#forget(...oldest);
+        }
       },
       () => this.#forget(key, kept),
     );
@@ -88,13 +92,14 @@ export class Pages {
 
   #keep(key: string, kept: Kept, times: number): void {
     kept.asked = false;
-    this.#clock.after(KEEP_MS, () => {
+    kept.cancel = this.#clock.after(KEEP_MS, () => {
       if (kept.asked && times > 1 && this.#kept.get(key) === kept) this.#keep(key, kept, times - 1);
       else this.#forget(key, kept);
     });
   }
 
   #forget(key: string, kept: Kept): void {
+    kept.cancel();
     if (this.#kept.get(key) === kept) this.#kept.delete(key);
   }
 
