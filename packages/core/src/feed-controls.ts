@@ -6,6 +6,9 @@ import { parseToken } from './wire/token.ts';
 /** Numbers of control frames begin below this: two bytes of a token. */
 const FIRST_NUMBERS = 2 ** 14;
 
+/** Those of the values of a snapshot, of which there may be many, begin below this: four bytes. */
+const FIRST_VALUES = 2 ** 28;
+
 /** What the control frames of one subscription are to tell, and whether the token that its client holds has grown old. */
 export class FeedControls {
   readonly #clock: Clock;
@@ -31,7 +34,7 @@ export class FeedControls {
 
   /** Begins a subscription that was asked for with this token. It `stands` unless there is a gap. */
   start(token: string | undefined, stands: boolean): void {
-    this.#number = firstNumber(token);
+    this.#number = firstNumber(token, FIRST_NUMBERS);
     if (stands) this.#notice = 'attached';
   }
 
@@ -94,9 +97,18 @@ export class FeedControls {
   }
 }
 
+/**
+ * Answers the number of the first value of a snapshot that is made for whoever came with this token. A client that moves
+ * inside a snapshot has it made again on the second connection: of a value that came on the first, it would drop the one
+ * there that has the same token.
+ */
+export function firstValueNumber(token: string | undefined): number {
+  return firstNumber(token, FIRST_VALUES);
+}
+
 /** Two connections of one client were asked for with different tokens. Nothing random: tokens are to be reproducible. */
-function firstNumber(token = ''): number {
+function firstNumber(token = '', below: number): number {
   let number = 0;
-  for (const char of token.slice(-8)) number = (number * 31 + char.charCodeAt(0)) % FIRST_NUMBERS;
+  for (const char of token.slice(-8)) number = (number * 31 + char.charCodeAt(0)) % below;
   return number;
 }

@@ -22,5 +22,6 @@ export interface FeedHealth {
 export function feedHealth(source: Broker | BrokerLog): FeedHealth {
   const tails = tailsOf('log' in source ? source.log : source).all;
   const stalledMs = tails.flatMap((tail) => tail.stalledMs ?? []);
-  return { topics: tails.length, stalled: stalledMs.length, stalledMs: Math.max(0, ...stalledMs) };
+  const longest = stalledMs.reduce((most, ms) => Math.max(most, ms), 0);
+  return { topics: tails.length, stalled: stalledMs.length, stalledMs: longest };
 }

@@ -1,7 +1,7 @@
 import type { BrokerLog } from './broker.ts';
 import { CLOSED, Closing, untilClosed } from './closing.ts';
 import { type Delivery, SKIPPED } from './delivery.ts';
-import { FeedControls } from './feed-controls.ts';
+import { FeedControls, firstValueNumber } from './feed-controls.ts';
 import type { ResolvedFeedOptions } from './feed-options.ts';
 import { FeedRefusal } from './feed-refusal.ts';
 import { chain, isPromise, type MaybePromise } from './maybe-promise.ts';
@@ -50,7 +50,7 @@ export const IDLE: unique symbol = Symbol('idle');
 /** Entries or snapshot values delivered in one go before other work of the process gets its turn. */
 const YIELD_EVERY = 128;
 
-/** Gaps in a row, with no entry between, before the feed gives up: the snapshot takes longer than the log retains. */
+/** Gaps in a row, no entry between and never at the tip, before the feed gives up: the log retains less than a snapshot takes. */
 const MAX_GAPS = 5;
 
 type Phase =
@@ -155,7 +155,7 @@ export class FeedSession<A extends object> {
     return this.#phase !== ENTRIES || controls?.pending(this.#standing(controls)) === true;
   }
 
-  /** Notes that the log went on: gaps are no longer in a row. */
+  /** Notes that an entry came, or all had come: gaps are no longer in a row. */
   progressed(): void {
     this.#gaps = 0;
   }
@@ -182,7 +182,10 @@ export class FeedSession<A extends object> {
       this.#streak = 0;
       // That there is no more may itself be news.
       if (this.hasDetour) return this.detour();
-      if (this.subscriber.isWaiting()) return IDLE;
+      if (this.subscriber.isWaiting()) {
+        this.progressed();
+        return IDLE;
+      }
       return untilClosed(this.subscriber.fetch(), this.closing).then(noFrame);
     }
     if (taken instanceof Gap) {
@@ -263,7 +266,8 @@ export class FeedSession<A extends object> {
         ? { at, values: snapshotValuesOf(load) }
         : this.#shared.snapshots.join(`${this.#scope.topic}\n${shareGap(this.args)}`, at, load);
     if (snapshot.at !== at) this.subscriber.startAt(snapshot.at);
-    this.#phase = { phase: 'snapshot', snapshot, held: NOTHING_HELD, index: 0 };
+    const index = firstValueNumber(lastEventId);
+    this.#phase = { phase: 'snapshot', snapshot, held: NOTHING_HELD, index };
   }
 
   /** A value is held back until it is known whether it is the last: only that one's token resumes without a new snapshot. */
@@ -275,7 +279,7 @@ export class FeedSession<A extends object> {
     const { held, index } = phase;
     if (next.done === true) {
       this.#phase = ENTRIES;
-      if (held !== NOTHING_HELD) return { token: this.#token('position', at, 0), value: held };
+      if (held !== NOTHING_HELD) return { token: this.#token('position', at, index), value: held };
       // The client still holds the token that led here: a control frame replaces it.
       return this.#controls && this.#control(this.#controls, 'position');
     }

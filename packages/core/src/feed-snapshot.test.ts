@@ -97,6 +97,18 @@ describe('a snapshot', () => {
     expect(new Set(frames.map((frame) => frame.token)).size).toBe(2);
   });
 
+  test('that is made again has other tokens, as far as a client that moves may have had the first', async () => {
+    const rig = new FeedRig({ onGap: () => ['s1', 's2', 's3'] });
+    const first = await rig.open(BAD);
+    const frames = await first.take(3);
+    for (const { token } of frames.slice(0, 2)) {
+      const again = await rig.open(token);
+      const tokens = [...frames, ...(await again.take(3))].map((frame) => frame.token);
+      expect(new Set(tokens).size).toBe(6);
+      again.reader.close();
+    }
+  });
+
   test('that was seen whole does not come again, and nothing since is missed', async () => {
     const rig: FeedRig = new FeedRig({
       onGap: async () => {

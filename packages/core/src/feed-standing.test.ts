@@ -4,6 +4,7 @@ import { soaked } from '../../../test/support/soak.ts';
 import { FeedRig, settled } from '../test/support/feed-rig.ts';
 import { OUTAGE } from '../test/support/scripted-log.ts';
 import { StandingWorld, type Step } from '../test/support/standing-world.ts';
+import { deferred } from './deferred.ts';
 
 const RETRY_MS = 250;
 
@@ -38,6 +39,30 @@ describe('a subscription that starts', () => {
         'c',
         ...controls('live'),
       ]);
+    },
+  );
+
+  test.each([undefined, 'bad'])(
+    'is not live before the live read stands, token: %s',
+    async (token) => {
+      const rig = new FeedRig({ control: true, onGap: () => 'state' });
+      const stand = deferred<void>();
+      rig.log.beforeFollow = () => stand.promise;
+      const { values, take } = await rig.open(token);
+      const first =
+        token === undefined ? controls('attached') : [...controls('catching-up'), 'state'];
+      expect(await values(first.length)).toEqual(first);
+      let told = false;
+      const next = take(1).then((frames) => {
+        told = true;
+        return frames.map(({ value }) => value);
+      });
+      await settled();
+      expect(told).toBe(false);
+      stand.resolve();
+      expect(await next).toEqual(controls('live'));
+      await rig.append('a');
+      expect(await values(1)).toEqual(['a']);
     },
   );
 

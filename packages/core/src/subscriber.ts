@@ -141,7 +141,7 @@ export class Subscriber implements TailMember {
 
   /**
    * Tells how it stands, given what was told before. One that is live stays so while it reads the ring, however far it is
-   * behind there; where the log or the tail is to say what comes next, nothing new is known.
+   * behind there; where the log or the tail is to say what comes next, or no live read stands yet, nothing new is known.
    */
   standing(before: FeedStanding | undefined): FeedStanding | undefined {
     if (this.#failure !== undefined) return before;
@@ -150,7 +150,8 @@ export class Subscriber implements TailMember {
     const place = this.#place;
     switch (place.at) {
       case 'ring':
-        return before === 'live' || this.isAtTip ? 'live' : 'catching-up';
+        if (before !== 'live' && !this.isAtTip) return 'catching-up';
+        return this.#tail.stands ? 'live' : before;
       case 'page':
         return 'catching-up';
       case 'log':

@@ -93,6 +93,11 @@ export class Tail {
     return this.#state === 'outage';
   }
 
+  /** Whether the live read stands: what is appended from now on comes by itself. */
+  get stands(): boolean {
+    return this.#state === 'live';
+  }
+
   /** Whether what was appended during an outage is still to come. */
   get isBehind(): boolean {
     return this.#owed !== undefined;
@@ -177,6 +182,8 @@ export class Tail {
           failures = 0;
         });
         lost = await this.#log.follow(this.topic, ring.tip, sink, signal);
+        // Until another one stands. An outage it is not.
+        if (this.#state === 'live') this.#state = 'starting';
         // Unasked, and not for a loss: a broker must not, but to start over at once would spin.
         if (lost === undefined && !signal.aborted)
           throw new BrokerError('UNAVAILABLE', 'the live read ended by itself');
@@ -228,7 +235,8 @@ export class Tail {
     this.#state = state;
     if (state === 'live') this.#stalledSince = undefined;
     else this.#stalledSince ??= this.#clock.now();
-    if (before !== 'starting' || state === 'outage') this.#wake();
+    // That a live read stands, where nobody was told of an outage, is news to those alone who tell how they stand.
+    if (before !== 'starting' || state === 'outage' || this.#tellsStanding) this.#wake();
   }
 
   #report(error: unknown, attempt: number, retryInMs: number): void {

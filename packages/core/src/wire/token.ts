@@ -27,7 +27,10 @@ export interface TokenFields {
   readonly id: string;
   /** The count of commits before the place to resume from. */
   readonly ordinal: number;
-  /** For `entry` and `inside`, the entry's place in its commit; for `snapshot`, that in the snapshot; else 0. */
+  /**
+   * For `entry` and `inside`, the entry's place in its commit; for a value of a snapshot, one more than that of the value
+   * before it; for a control frame any number; else 0.
+   */
   readonly index: number;
 }
 
