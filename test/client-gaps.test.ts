@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { TRANSPORTS } from './support/client.ts';
 import { collect } from './support/collector.ts';
 import { ATTACHED, connectFeeds, type KeptToken, kept } from './support/feed-client.ts';
+import { gate } from './support/gate.ts';
 import { observedBroker } from './support/observed.ts';
 import { OTHER_SECRET, SIGNED, t } from './support/router.ts';
 import { startServer } from './support/server.ts';
@@ -104,3 +105,55 @@ async function keptAndTrimmed(broker: Broker, log: MemoryStore): Promise<KeptTok
   log.trim('orders', 1);
   return kept(token);
 }
+
+test('a client that moves to another socket inside a snapshot gets the whole of the one that is made there', async () => {
+  await using broker = observedBroker();
+  const [opening, rest] = [gate(), gate()];
+  const router = t.router({
+    feed: t.procedure.subscription(
+      brokerFeed(
+        broker,
+        async () => {
+          await opening.pass();
+          return 'orders';
+        },
+        {
+          ...SIGNED,
+          onGap: async function* () {
+            yield* [0, 1, 2];
+            await rest.pass();
+            yield* [3, 4, 5];
+          },
+        },
+      ),
+    ),
+  });
+  await using server = await startServer(router);
+  await using client = connectFeeds<typeof router>(server, 'ws', { store: kept('no token') });
+  const board: unknown[] = [];
+  let told = 0;
+  rest.close();
+  using feed = collect((on) =>
+    client.trpc.feed.subscribe(undefined, {
+      ...on,
+      onData(frame) {
+        // As a consumer does that is told of a gap.
+        if (client.told.length > told) board.length = 0;
+        told = client.told.length;
+        board.push(frame.data);
+        on.onData(frame);
+      },
+    }),
+  );
+  await feed.take(2);
+  opening.close();
+  server.broadcastReconnect();
+  await opening.reached;
+  // The first socket serves it until the second one stands.
+  rest.open();
+  await feed.take(6);
+  opening.open();
+  await feed.take(12);
+  expect(board).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(client.told).toEqual(['attached', 'gap', 'gap']);
+});

@@ -2,6 +2,8 @@
 export interface FeedClock {
   /** Calls back once after `ms`. Returns what cancels it. */
   after(ms: number, callback: () => void): () => void;
+  /** The time, in milliseconds since some moment. */
+  now(): number;
 }
 
 export const systemClock: FeedClock = {
@@ -9,4 +11,5 @@ export const systemClock: FeedClock = {
     const timer = setTimeout(callback, ms);
     return () => clearTimeout(timer);
   },
+  now: () => Date.now(),
 };

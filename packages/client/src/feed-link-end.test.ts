@@ -108,6 +108,22 @@ test('what callbacks throw is thrown outside, and the feed goes on', () => {
   vi.useRealTimers();
 });
 
+test('what a consumer throws is thrown outside, and is no lost link', () => {
+  vi.useFakeTimers();
+  const rig = new Rig();
+  const consumer = rig.subscribe(undefined, {
+    onValue: (value) => {
+      throw new Error(`thrown at ${value}`);
+    },
+  });
+  for (const n of [7, 8]) {
+    rig.last.frame(entryToken(n), n);
+    expect(() => vi.runAllTimers()).toThrow(`thrown at ${n}`);
+  }
+  expect([consumer.values, consumer.errors, rig.attempts.length]).toEqual([[7, 8], [], 1]);
+  vi.useRealTimers();
+});
+
 test('an abort ends a wait', () => {
   const left = new AbortController();
   const rig = new Rig();

@@ -68,6 +68,20 @@ test('two at a time with one path and input have a token each', () => {
   expect(next.attempts.map((attempt) => attempt.token)).toEqual([entryToken(9), entryToken(2)]);
 });
 
+test('one that has ended, and is followed before it was left, gives its place away once', () => {
+  const store = new Map<string, string>();
+  const rig = new Rig({ store });
+  rig.call(rig.operation()).subscribe({ error: () => void rig.subscribe() });
+  const [ended] = rig.attempts;
+  ended?.frame(entryToken(1), 1);
+  ended?.fail(procedureError(401));
+  rig.last.frame(entryToken(2), 2);
+  rig.subscribe();
+  expect(rig.last.token).toBeUndefined();
+  rig.last.frame(entryToken(9), 9);
+  expect([...store.values()]).toEqual([entryToken(2), entryToken(9)]);
+});
+
 test('it is written at once after a quiet time, once a second in a busy one, and when the page is left', () => {
   using page = fakePage();
   const writes: string[] = [];
@@ -126,6 +140,15 @@ test.each([412, 400])(
     expect(consumer.errors).toEqual([]);
   },
 );
+
+test('a 400 of a connection, such as for too many requests in one message, says nothing of a kept token', () => {
+  const store = new Map<string, string>();
+  const rig = new Rig({ store });
+  const consumer = rig.subscribe();
+  rig.last.frame(entryToken(7), 7);
+  rig.last.fail(procedureError(400, { path: undefined }));
+  expect([consumer.errors.length, [...store.values()]]).toEqual([1, [entryToken(7)]]);
+});
 
 test('a procedure that is a feed no more is not sent its token again', () => {
   const store = new Map<string, string>();

@@ -334,6 +334,49 @@ describe('an outage', () => {
     expect(rig.last.token).toBe(entryToken(7));
   });
 
+  test('an event stream whose first answer is a 503 of a feed is taken over', () => {
+    const rig = new Rig({ retry: { random: () => 0.5 } });
+    const consumer = rig.subscribe();
+    rig.last.started({ eventSource: {} });
+    rig.last.connecting(refusal('unavailable'));
+    expect([rig.last.open, rig.clock.waits, rig.told]).toEqual([false, [500], ['lost']]);
+    expect(consumer.states).toEqual(['connecting']);
+  });
+
+  test('a link that stood for a while before it was lost is no try, though no frame came', () => {
+    const rig = new Rig({ retry: { tries: 3, random: () => 0.5 } });
+    const consumer = rig.subscribe({ lastEventId: entryToken(7) });
+    rig.last.frame(entryToken(8), 8);
+    for (let cut = 0; cut < 5; cut += 1) {
+      rig.last.started({ eventSource: {} });
+      rig.clock.advance(60_000);
+      rig.last.connecting(lostLink());
+      expect(rig.clock.waits).toEqual([500]);
+      rig.clock.advance(500);
+    }
+    // What answers with an error after as long a time is.
+    for (const ms of [1_000, 2_000]) {
+      rig.last.started({ eventSource: {} });
+      rig.clock.advance(60_000);
+      rig.last.connecting(refusal('unavailable'));
+      rig.clock.advance(ms);
+    }
+    expect(consumer.errors).toEqual([]);
+    rig.last.connecting(refusal('unavailable'));
+    expect(consumer.errors.map(feedReason)).toEqual(['unavailable']);
+  });
+
+  test('values without ids, as those of a watch, end a row of tries', () => {
+    const rig = new Rig({ retry: { random: () => 0.5 } });
+    rig.subscribe();
+    for (let deploy = 0; deploy < 3; deploy += 1) {
+      rig.last.refuse('closing');
+      expect(rig.clock.waits).toEqual([500]);
+      rig.clock.advance(500);
+      rig.last.send({ result: { type: 'data', data: { data: 'seen' } } });
+    }
+  });
+
   test('a socket that is lost is left to its own link', () => {
     const rig = new Rig();
     const consumer = rig.subscribe();

@@ -9,7 +9,10 @@ export type GapPolicy = 'restart' | 'error';
 
 /** How often a feed is tried again, and after which waits. */
 export interface RetryOptions extends JitterOptions {
-  /** Tries in a row, with no frame between, before the error is passed on. @default Infinity */
+  /**
+   * Tries in a row before the error is passed on. A frame ends the row, and so does a link that stood for 5 s before it was
+   * lost. @default Infinity
+   */
   readonly tries?: number;
 }
 

@@ -31,6 +31,9 @@ const OUTAGES: readonly (number | undefined)[] = [502, 503, 504];
 /** Statuses that a dead token is answered with; 412 is how a 410 looks without `withFeedErrors()`. */
 const DEAD_TOKEN: readonly (number | undefined)[] = [400, 410, 412];
 
+/** A link that stood so long, in milliseconds, was good, though no frame came. */
+const STOOD_MS = 5_000;
+
 /** One subscription, through all the subscriptions that it takes of the links behind. */
 export class FeedSubscriber<Router extends AnyTRPCRouter> {
   readonly #op: Operation;
@@ -46,10 +49,12 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
   /** What was told last of the subscription under way; nothing until it stands. */
   #told: FeedState['state'] | undefined;
   #token: string | undefined;
-  /** Values that came so far of a snapshot under way. */
+  /** The number of the value of a snapshot under way that comes next; -1 where none came so far. */
   #snapshot: number | undefined;
   /** Tries since the last frame. */
   #tries = 0;
+  /** When the attempt under way was told to have started; never, so far. */
+  #startedAt = Infinity;
 
   constructor(
     op: Operation,
@@ -84,6 +89,7 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
 
   #subscribe(): void {
     this.#told = undefined;
+    this.#startedAt = Infinity;
     this.#attempts.subscribe(this.#next(this.#operation()), {
       next: (envelope) => this.#take(envelope),
       error: (error) => this.#fail(error),
@@ -104,6 +110,7 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
     const isLive = this.#attempts.watch();
     switch (result.type) {
       case 'state':
+        if (feedData(result.error) !== undefined) this.#kind = 'feed';
         if (result.error && this.#kind === 'feed') {
           // A browser comes back after a fixed time, as all others do, with the url, and the credentials, of the first.
           if (this.#overEvents && this.#mayRetry(result.error)) {
@@ -115,12 +122,14 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
         break;
       case 'data':
       case undefined:
+        this.#tries = 0;
         if (typeof result.id === 'string' && this.#kind !== 'other') {
           this.#frame(envelope, result.id, result.data);
           return;
         }
         break;
       case 'started':
+        this.#startedAt = this.#options.clock.now();
         this.#snapshot = undefined;
         // An event stream says so before the procedure is asked.
         if (this.#kind === 'feed' && !this.#overEvents) this.#stand();
@@ -130,7 +139,12 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
       default:
         result satisfies never;
     }
-    if (isLive()) this.#observer.next(envelope);
+    if (isLive()) this.#pass(envelope);
+  }
+
+  #pass(envelope: Envelope<Router>): void {
+    // An event stream would take what the consumer throws for a loss of its own.
+    call(() => this.#observer.next(envelope));
   }
 
   #frame(envelope: Envelope<Router>, id: string, tracked: unknown): void {
@@ -138,11 +152,10 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
     if (fields === undefined) {
       this.#kind = 'other';
       this.#kept?.forget();
-      this.#observer.next(envelope);
+      this.#pass(envelope);
       return;
     }
     this.#kind = 'feed';
-    this.#tries = 0;
     const isLive = this.#attempts.watch();
     const isEntry = fields.kind === 'entry' || fields.kind === 'inside';
     if (isEntry && this.#repeats.has(fields)) {
@@ -158,7 +171,7 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
     if (isEntry || (control && fields.kind === 'position')) this.#snapshot = undefined;
     else this.#takeSnapshot(fields, control !== undefined);
     if (!isLive()) return;
-    if (control === undefined) this.#observer.next(envelope);
+    if (control === undefined) this.#pass(envelope);
     else if (control === 'position') this.#repeats.seePosition(fields);
     // A link that moves to another socket is told again how it stands there.
     else if (control !== 'attached' && control !== this.#told) this.#tell({ state: control });
@@ -166,9 +179,10 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
 
   /** A control frame tells that a snapshot is under way: its first value may be long in coming, or there may be none. */
   #takeSnapshot({ kind, index }: TokenFields, isControl: boolean): void {
-    const before = this.#snapshot;
-    const begins = before === undefined || (!isControl && kind === 'snapshot' && index < before);
-    if (isControl) this.#snapshot ??= 0;
+    const next = this.#snapshot;
+    const begins =
+      next === undefined || (!isControl && kind === 'snapshot' && next >= 0 && index !== next);
+    if (isControl) this.#snapshot ??= -1;
     else this.#snapshot = kind === 'snapshot' ? index + 1 : undefined;
     if (!begins) return;
     this.#repeats.forget();
@@ -183,7 +197,8 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
     } else if (this.#mayRetry(error)) {
       this.#retry(error);
     } else {
-      if (DEAD_TOKEN.includes(statusOf(error))) this.#kept?.forget();
+      // One without a path is not of the procedure, and says nothing of the token.
+      if (error.data?.path && DEAD_TOKEN.includes(statusOf(error))) this.#kept?.forget();
       this.#endWith(error);
     }
   }
@@ -219,7 +234,9 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
   }
 
   #retry(error: TRPCClientError<Router>): void {
-    if (this.#tries >= this.#options.tries) {
+    const { tries, clock } = this.#options;
+    if (!error.data && clock.now() - this.#startedAt >= STOOD_MS) this.#tries = 0;
+    if (this.#tries >= tries) {
       this.#endWith(error);
       return;
     }
@@ -237,7 +254,7 @@ export class FeedSubscriber<Router extends AnyTRPCRouter> {
   #wait(ms: number, error: TRPCClientError<Router>): void {
     this.#tries += 1;
     const isLive = this.#attempts.watch();
-    this.#observer.next({ result: { type: 'state', state: 'connecting', error } });
+    this.#pass({ result: { type: 'state', state: 'connecting', error } });
     if (!isLive()) return;
     this.#attempts.wait(ms, this.#op.signal, {
       again: () => this.#subscribe(),

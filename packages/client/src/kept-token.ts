@@ -44,7 +44,7 @@ export class KeptToken {
   readonly #store: FeedStore;
   readonly #clock: FeedClock;
   readonly #key: string;
-  readonly #onClose: () => void;
+  #onClose: () => void;
   readonly #leaves: readonly (() => void)[];
   #unwritten: string | undefined;
   #cancelWrite: (() => void) | undefined;
@@ -77,11 +77,13 @@ export class KeptToken {
     attempt(() => this.#store.delete(this.#key));
   }
 
+  /** Writes what is to be written, and gives the place away. Idempotent: it may be another's by now. */
   close(): void {
     this.#write();
     this.#cancelWrite?.();
     for (const leave of this.#leaves) leave();
     this.#onClose();
+    this.#onClose = () => {};
   }
 
   #writeAndRest(): void {

@@ -76,7 +76,11 @@ export function refusal(reason: FeedReason): Failure {
 
 export function procedureError(httpStatus: number, more: object = {}): Failure {
   return TRPCClientError.from({
-    error: { code: -32600, message: `status ${httpStatus}`, data: { httpStatus, ...more } },
+    error: {
+      code: -32600,
+      message: `status ${httpStatus}`,
+      data: { httpStatus, path: 'feed', ...more },
+    },
   });
 }
 
