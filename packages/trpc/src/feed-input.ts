@@ -23,14 +23,13 @@ export type FeedInputBuilder = TRPCProcedureBuilder<
  * or pass unknown keys do not need it.
  */
 export function feedInput(): FeedInputBuilder {
-  return initTRPC.create().procedure.use(async ({ getRawInput, signal, next }) => {
+  return initTRPC.create().procedure.use(async ({ getRawInput, next }) => {
     const raw = await getRawInput();
     if (typeof raw !== 'object' || raw === null || !Object.hasOwn(raw, 'lastEventId'))
       return next();
     const { lastEventId, ...rest } = raw as { readonly lastEventId: unknown };
     const getRest = (): Promise<unknown> => Promise.resolve(rest);
-    // A server-side caller may bring no signal; the function that hides the id is as much this call's own.
-    parkLastEventId(signal ?? getRest, lastEventId);
+    parkLastEventId(getRest, lastEventId);
     return next({ getRawInput: getRest });
   });
 }

@@ -1,7 +1,8 @@
 import type { FeedFrame, FeedReader, PushTarget } from '@brokerfeed/core';
-import { isTrackedEnvelope, type TrackedEnvelope, tracked } from '@trpc/server';
+import { isTrackedEnvelope, type TrackedEnvelope } from '@trpc/server';
 import { toFeedError } from './feed-error.ts';
-import { type PushOffer, type Serializer, takeOffer } from './push-offer.ts';
+import { type PushOffer, type Serializer, takeOffer, untilWritable } from './push-offer.ts';
+import { trackedFrame } from './tracked-frame.ts';
 import { turnstile } from './turnstile.ts';
 
 /** What one call of an iterator's method resolves with. */
@@ -159,7 +160,8 @@ export class FeedIterator<T>
 
   // No async function here, nor in what it calls: while a subscription waits, its frame would weigh more than all the rest.
   #pull(gate: Gate | undefined): Promise<FeedResult<T>> {
-    if (gate?.connection.isFull()) return whenWritable(gate).then(() => this.#read());
+    if (gate?.connection.isFull())
+      return untilWritable(gate.connection, gate.signal).then(() => this.#read());
     return this.#read();
   }
 
@@ -181,7 +183,7 @@ export class FeedIterator<T>
       return DONE;
     }
     // The engine passes on what the typed callbacks answered.
-    const value = tracked(frame.token, bare(frame.value) as T);
+    const value = trackedFrame(frame.token, bare(frame.value) as T);
     const mode = this.#mode;
     if (mode.mode === 'trial') {
       const { connection, serializer } = mode.gate;
@@ -204,19 +206,6 @@ export class FeedIterator<T>
 // Not by a spread: that gives every object a hidden class of its own, which weighs four times as much as the object.
 function gateOf(connection: PushOffer, { signal, serializer }: PushTerms): Gate {
   return { connection, signal, serializer };
-}
-
-/** Waits until a connection has drained, but no longer than until the subscription ends. */
-function whenWritable({ connection, signal }: Gate): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    if (signal.aborted) return done();
-    signal.addEventListener('abort', done);
-    connection.whenWritable(done);
-  });
 }
 
 /** Takes the user's own `tracked()` off a value: the feed's token is the one that resumes. */

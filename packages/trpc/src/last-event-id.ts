@@ -3,16 +3,15 @@ import { FeedError } from './feed-error.ts';
 /** The part of a resolver's options that says where the client wants to resume. */
 export interface ResumeOptions {
   readonly input: unknown;
-  readonly signal: AbortSignal | undefined;
   /** Given by tRPC at run time, though its types keep it to middlewares. */
   readonly getRawInput?: () => Promise<unknown>;
 }
 
 const parked = new WeakMap<object, unknown>();
 
-/** Keeps an id for {@link lastEventId}, under a key that belongs to this one call. */
-export function parkLastEventId(key: object, id: unknown): void {
-  parked.set(key, id);
+/** Keeps an id for {@link lastEventId}, under the function that hides it: that is the call's own, as a signal need not be. */
+export function parkLastEventId(getRawInput: () => Promise<unknown>, id: unknown): void {
+  parked.set(getRawInput, id);
 }
 
 /**
@@ -23,11 +22,10 @@ export function parkLastEventId(key: object, id: unknown): void {
  * reconnect: such an input is refused from the start.
  */
 export async function lastEventId(options: ResumeOptions): Promise<unknown> {
-  const raw = options.getRawInput === undefined ? options.input : await options.getRawInput();
+  const { getRawInput } = options;
+  const raw = getRawInput === undefined ? options.input : await getRawInput();
   checkInput(raw);
-  for (const key of [options.signal, options.getRawInput]) {
-    if (key !== undefined && parked.has(key)) return parked.get(key);
-  }
+  if (getRawInput !== undefined && parked.has(getRawInput)) return parked.get(getRawInput);
   return idOf(raw) ?? idOf(options.input);
 }
 

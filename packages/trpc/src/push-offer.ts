@@ -21,6 +21,19 @@ export interface PushOffer {
   whenWritable(callback: () => void): void;
 }
 
+/** Waits until a connection has drained, but no longer than until the subscription ends. */
+export function untilWritable(connection: PushOffer, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    if (signal.aborted) return done();
+    signal.addEventListener('abort', done);
+    connection.whenWritable(done);
+  });
+}
+
 let current: PushOffer | undefined;
 
 /**

@@ -1,6 +1,6 @@
 import type { WatchReader } from '@brokerfeed/core';
 import { toFeedError } from './feed-error.ts';
-import { type PushOffer, takeOffer } from './push-offer.ts';
+import { type PushOffer, takeOffer, untilWritable } from './push-offer.ts';
 import { turnstile } from './turnstile.ts';
 
 const DONE = { done: true, value: undefined } as const;
@@ -33,7 +33,7 @@ export class WatchIterator<T>
 
   /** Waits for the next value. Calls that overlap are answered in order. */
   async next(): Promise<IteratorResult<T, undefined>> {
-    if (this.#connection?.isFull()) await this.#writable(this.#connection);
+    if (this.#connection?.isFull()) await untilWritable(this.#connection, this.#signal);
     try {
       const next = this.#ended ? undefined : await this.#reader.next();
       const turn = next === undefined ? undefined : turnstile.pass();
@@ -68,18 +68,5 @@ export class WatchIterator<T>
     this.#ended = true;
     this.#reader.close();
     return DONE;
-  }
-
-  /** Waits until a connection has drained, but no longer than until the subscription ends. */
-  #writable(connection: PushOffer): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        this.#signal.removeEventListener('abort', done);
-        resolve();
-      };
-      if (this.#signal.aborted) return done();
-      this.#signal.addEventListener('abort', done);
-      connection.whenWritable(done);
-    });
   }
 }

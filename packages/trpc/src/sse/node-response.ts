@@ -9,10 +9,20 @@ export interface NodeResponse {
   readonly flush?: () => void;
   readonly headersSent: boolean;
   readonly writableEnded: boolean;
+  /** Of HTTP/1: whether it is gone, with its connection. */
+  readonly destroyed?: boolean;
   /** Of HTTP/1: the connection, as long as the response has it. */
   readonly socket?: { end(): unknown } | null;
   /** Of HTTP/2: the response's stream in its connection. */
-  readonly stream?: { readonly session?: { close(): void } | undefined };
+  readonly stream?: {
+    readonly destroyed: boolean;
+    readonly session?: { close(): void } | undefined;
+  };
+}
+
+/** Whether a response is gone: then it says so no more. */
+export function isGone({ destroyed, stream }: NodeResponse): boolean {
+  return destroyed === true || stream?.destroyed === true;
 }
 
 /** Answers the Node response that an adapter has, or undefined where it has none. */

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
 import { BrokerError } from '@brokerfeed/core';
 import { initTRPC } from '@trpc/server';
 import type { CreateHTTPContextOptions } from '@trpc/server/adapters/standalone';
@@ -78,6 +80,20 @@ test.each([
   const options: AnyOptions = withFeeds<AnyOptions>({ router });
   await options.createContext?.(call);
   expect(call.info.calls[0]?.procedure !== (router.sub as unknown)).toBe(standsIn);
+});
+
+test('a response that is gone when the context is there is not waited for by a drain', async () => {
+  const response = Object.assign(new PassThrough(), { headersSent: false });
+  const { createContext, drain } = withFeeds({
+    router,
+    createContext: async (_call: CreateHTTPContextOptions) => {
+      response.destroy();
+      await once(response, 'close');
+      return {};
+    },
+  });
+  await createContext(callOf(response));
+  expect(await drain({ overMs: 0, graceMs: 0 })).toEqual({ moved: 0, closed: 0 });
 });
 
 test('a call that cannot be changed is left as it is', async () => {

@@ -5,7 +5,7 @@ import { Drain, type Drainable } from '../drain.ts';
 import { FeedIterator } from '../feed-iterator.ts';
 import { DrainStream } from './drain-stream.ts';
 import { EventStream } from './event-stream.ts';
-import { nodeResponse } from './node-response.ts';
+import { isGone, nodeResponse } from './node-response.ts';
 import { sseEncoder } from './sse-encoder.ts';
 
 /** Options of {@link withFeeds}. */
@@ -78,6 +78,8 @@ function takeResponse(
   const { transformer, sse } = router._def._config;
   const response = nodeResponse(res);
   if (info.type !== 'subscription' || !call?.procedure || response === undefined) return;
+  // Its client may have left while the context was made.
+  if (isGone(response)) return;
   const member = new DrainStream(response);
   response.on('close', () => drain.delete(member));
   drain.add(member);

@@ -37,6 +37,9 @@ const STARTED =
 /** A connection is attached once, however many handlers are applied to its server. */
 const attached = new WeakSet<WebSocket>();
 
+/** So is a server: beside whichever of its handlers that is done again, the answer is the same. */
+const drainables = new WeakMap<WebSocketServer, Drainable>();
+
 /**
  * Makes the feeds of a WebSocket server cheap and safe for slow readers: one line beside tRPC's own `applyWSSHandler`, in
  * any order. Frames are encoded once for all subscribers that get the same, written together, and held back from a
@@ -55,10 +58,14 @@ const attached = new WeakSet<WebSocket>();
  *
  * What it answers moves the clients elsewhere before a deploy: see {@link Drainable.drain}.
  *
+ * A server is attached once: a second call changes nothing, and answers what the first one did.
+ *
  * Throws `OPTION_INVALID`.
  */
 export function attachFeeds(wss: WebSocketServer, options: AttachFeedsOptions = {}): Drainable {
   const resolved = resolveOptions(options);
+  const before = drainables.get(wss);
+  if (before !== undefined) return before;
   const drain = new Drain(() => {
     // Refused, a client tries again elsewhere and takes its time; let in and sent away, it would come back at once.
     wss.shouldHandle = () => false;
@@ -75,7 +82,9 @@ export function attachFeeds(wss: WebSocketServer, options: AttachFeedsOptions = 
       if (prefix !== undefined) makeOffer(new WsOffer(connection, prefix));
     });
   });
-  return { drain: (options) => drain.drain(options) };
+  const drainable: Drainable = { drain: (options) => drain.drain(options) };
+  drainables.set(wss, drainable);
+  return drainable;
 }
 
 function resolveOptions(options: AttachFeedsOptions): FeedConnectionOptions {

@@ -232,3 +232,11 @@ test('frames that many subscribers get are written once for each request id', ()
   // Not for ever more ids.
   expect(shared.assembled?.size).toBe(16);
 });
+
+test('frames of a request id that a client has made long are not kept', () => {
+  const { connection, prove } = connect();
+  prove('{}');
+  const shared: EncodedRun = { frames: ['"a":1}'], assembled: new Map() };
+  connection.write(`{"id":"${'x'.repeat(1_000)}",`, shared);
+  expect(shared.assembled?.size).toBe(0);
+});

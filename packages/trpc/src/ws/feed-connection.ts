@@ -9,6 +9,9 @@ const OPEN = 1;
 /** Subscribers with more distinct request ids than this have their frames written for each alone. */
 const MAX_SHARED_PREFIXES = 16;
 
+/** A prefix has a request id in it, which is the client's to choose. Nothing is kept under, or of, a longer one. */
+export const MAX_SHARED_PREFIX_LENGTH = 64;
+
 /** What was gathered is joined into one chunk up to so many bytes: more chunks would cost more than the copy. */
 const MAX_COPIED_BYTES = 32 * 1024;
 
@@ -207,6 +210,7 @@ function framesOf(prefix: string, run: EncodedRun): Uint8Array {
   const shared = run.assembled?.get(prefix);
   if (shared !== undefined) return shared;
   const bytes = textFrames(prefix, run.frames);
+  if (prefix.length > MAX_SHARED_PREFIX_LENGTH) return bytes;
   if (run.assembled !== undefined && run.assembled.size < MAX_SHARED_PREFIXES)
     run.assembled.set(prefix, bytes);
   return bytes;

@@ -1,7 +1,7 @@
 import type { EncodedRun, FeedReader, FrameEncoder, PushTarget } from '@brokerfeed/core';
 import type { TrackedEnvelope } from '@trpc/server';
 import type { PushOffer, Serializer } from '../push-offer.ts';
-import type { FeedConnection } from './feed-connection.ts';
+import { type FeedConnection, MAX_SHARED_PREFIX_LENGTH } from './feed-connection.ts';
 import { FrameTrial } from './frame-trial.ts';
 import { dataText, wsEncoder } from './ws-encoder.ts';
 
@@ -12,6 +12,7 @@ const prefixes = new Map<string, string>();
 
 /** Answers one and the same text for all connections: a lookup by it compares no characters then. */
 function shared(prefix: string): string {
+  if (prefix.length > MAX_SHARED_PREFIX_LENGTH) return prefix;
   const known = prefixes.get(prefix);
   if (known !== undefined) return known;
   if (prefixes.size >= MAX_PREFIXES) prefixes.clear();
