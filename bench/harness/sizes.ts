@@ -39,7 +39,7 @@ const FULL: Sizes = {
   catchUp: { entries: 10_000, rounds: 5 },
   herd: { clients: 1_000, few: 100, entries: 1_000 },
   pause: { deliveries: 3_000_000, limitMs: 30_000 },
-  memorySubscribers: 2_000,
+  memorySubscribers: 8_000,
   calls: 20_000,
 };
 
