@@ -49,7 +49,7 @@ const HASTY_FOR_MS = 1_000;
 const NEARLY = 0.9;
 /** Topics of one command: Redis does nothing else meanwhile. For tips it copies the first and the last commit of each. */
 const MAX_READ_KEYS = 500;
-const MAX_TIPS_KEYS = 10;
+const MAX_TIPS_KEYS = 20;
 
 /**
  * Finds what no notice tells: commits of a bare XADD, and of writers who may not publish; topics deleted, flushed or
