@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { TestMeter } from '../../../test/support/observed.ts';
+import { type LogLine, logLines } from '../test/support/log-lines.ts';
 import { ManualClock } from '../test/support/manual-clock.ts';
 import type { Broker, Entry } from './broker.ts';
-import { announce, Feed, type Logger, type SealKey, sealed, watch } from './index.ts';
+import { announce, Feed, type SealKey, sealed, watch } from './index.ts';
 import { memoryBroker, memoryStore } from './memory/index.ts';
 
 const T = 'orders';
@@ -207,20 +208,11 @@ interface Rig {
   readonly calls: () => number;
   readonly meter: TestMeter;
   readonly clock: ManualClock;
-  readonly lines: { level: string; fields: Record<string, unknown> }[];
+  readonly lines: readonly LogLine[];
 }
 
 function rig(): Rig {
-  const lines: Rig['lines'] = [];
-  const line = (level: string) => (fields: object, event: string) => {
-    if (event === 'brokerfeed.sealed.refused') lines.push({ level, fields: { ...fields } });
-  };
-  const logger: Logger = {
-    debug: line('debug'),
-    info: line('info'),
-    warn: line('warn'),
-    error: line('error'),
-  };
+  const { logger, lines } = logLines('brokerfeed.sealed.refused');
   const meter = new TestMeter();
   const clock = new ManualClock();
   const plain = memoryBroker({ store: memoryStore(), meter, logger });

@@ -1,17 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { TestMeter } from '../../../test/support/observed.ts';
+import { type LogLine, logLines } from '../test/support/log-lines.ts';
 import { ManualClock } from '../test/support/manual-clock.ts';
 import type { Broker, Entry, Headers } from './broker.ts';
-import {
-  announce,
-  Feed,
-  type Logger,
-  type SealedOptions,
-  type SealKey,
-  sealed,
-  watch,
-} from './index.ts';
+import { announce, Feed, type SealedOptions, type SealKey, sealed, watch } from './index.ts';
 import { memoryBroker, memoryStore } from './memory/index.ts';
 
 const T = 'orders';
@@ -367,20 +360,11 @@ interface Rig {
   readonly broker: Broker;
   readonly meter: TestMeter;
   readonly clock: ManualClock;
-  readonly lines: { level: string; event: string; fields: Record<string, unknown> }[];
+  readonly lines: readonly LogLine[];
 }
 
 function rig(): Rig {
-  const lines: Rig['lines'] = [];
-  const line = (level: string) => (fields: object, event: string) => {
-    if (event.startsWith('brokerfeed.sealed')) lines.push({ level, event, fields: { ...fields } });
-  };
-  const logger: Logger = {
-    debug: line('debug'),
-    info: line('info'),
-    warn: line('warn'),
-    error: line('error'),
-  };
+  const { logger, lines } = logLines('brokerfeed.sealed');
   const meter = new TestMeter();
   const clock = new ManualClock();
   const plain = memoryBroker({ store: memoryStore(), meter, logger });

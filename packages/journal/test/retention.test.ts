@@ -124,27 +124,44 @@ test('a live read that retention overtakes ends with "trimmed", without a hole',
   expect((await log.page('a', last, 1)).verdict).toBe('trimmed');
 });
 
+interface HeldRead {
+  /** Resolves once somebody reads. */
+  readonly reached: Promise<void>;
+  release(): void;
+}
+
+/** Lets the next read wait until it is released. */
+function holdRead(fs: RecordedFs): HeldRead {
+  let go = (): void => {};
+  const reached = new Promise<void>((resolve) => {
+    fs.beforeRead = () => {
+      resolve();
+      return new Promise((released) => {
+        go = released;
+      });
+    };
+  });
+  return {
+    reached,
+    release() {
+      fs.beforeRead = async () => {};
+      go();
+    },
+  };
+}
+
 test('a segment that is being read goes when its reader is done, and the page is whole', async () => {
   const fs = new RecordedFs();
   await using broker = openOn(fs, { ...SMALL, retention: { maxBytes: 20_000 } });
   const { log } = broker;
   await fill(log, 'a', 60);
   const [oldest] = fs.list('/journal/segments');
-  let release = (): void => {};
-  const reached = new Promise<void>((resolve) => {
-    fs.beforeRead = () => {
-      resolve();
-      return new Promise((go) => {
-        release = go;
-      });
-    };
-  });
+  const held = holdRead(fs);
   const reading = log.page('a', 'earliest', 5);
-  await reached;
+  await held.reached;
   await fill(log, 'a', 200);
   expect(fs.list('/journal/segments')[0]).toBe(oldest);
-  fs.beforeRead = async () => {};
-  release();
+  held.release();
   const page = await reading;
   expect(page.verdict === 'ok' && page.commits.map(({ position }) => position.ordinal)).toEqual(
     [1, 2, 3, 4, 5].map((count) => page.bounds.first.ordinal + count),
@@ -212,17 +229,9 @@ test('segments go in their order: a process that ends while the oldest is being 
   const { log } = broker;
   await fill(log, 'a', 60);
   const [oldest] = fs.list('/journal/segments');
-  let release = (): void => {};
-  const reached = new Promise<void>((resolve) => {
-    fs.beforeRead = () => {
-      resolve();
-      return new Promise((go) => {
-        release = go;
-      });
-    };
-  });
+  const held = holdRead(fs);
   const reading = log.page('a', 'earliest', 5);
-  await reached;
+  await held.reached;
   const last = await log.append('a', VALUE, { retention: { maxEntries: 1 } });
   for (let at = 0; at < 40; at += 1) await log.append('b', VALUE, { retention: { maxEntries: 1 } });
   const left = new DiskModel();
@@ -232,8 +241,7 @@ test('segments go in their order: a process that ends while the oldest is being 
   await using again = openOn(new RecordedFs(new Map(files)), SMALL);
   expect((await again.log.bounds('a')).last).toEqual(last);
   expect(fs.list('/journal/segments')[0]).toBe(oldest);
-  fs.beforeRead = async () => {};
-  release();
+  held.release();
   expect(await reading).toMatchObject({ verdict: 'ok' });
   expect(fs.list('/journal/segments')).not.toContain(oldest);
 });

@@ -2,6 +2,7 @@ import { TestMeter } from '../../../../test/support/observed.ts';
 import { Feed, type FeedFrame, type FeedOptions, type FeedReader } from '../../src/index.ts';
 import { type MemoryBrokerOptions, memoryBroker, memoryStore } from '../../src/memory/index.ts';
 import { tailsOf } from '../../src/tails.ts';
+import { type LogLine, logLines } from './log-lines.ts';
 import { ManualClock } from './manual-clock.ts';
 import { ScriptedLog } from './scripted-log.ts';
 
@@ -29,36 +30,24 @@ interface Subscription {
   values(count: number): Promise<readonly unknown[]>;
 }
 
-export interface LogLine {
-  readonly level: string;
-  readonly event: string;
-  readonly fields: Readonly<Record<string, unknown>>;
-}
-
 /** A topic in memory and a feed on it, with a clock and a log in the hands of the test. */
 export class FeedRig<A extends object = object> {
   readonly store = memoryStore();
   readonly meter = new TestMeter();
   readonly clock = new ManualClock();
-  readonly lines: LogLine[] = [];
+  readonly lines: readonly LogLine[];
   readonly log: ScriptedLog;
   readonly feed: Feed<A>;
   readonly close: () => Promise<void>;
 
   constructor(options: RigOptions<A> = {}) {
     const { broker: brokerOptions, ...feedOptions } = options;
-    const line = (level: string) => (fields: object, event: string) => {
-      this.lines.push({ level, event, fields: fields as LogLine['fields'] });
-    };
+    const { logger, lines } = logLines();
+    this.lines = lines;
     const broker = memoryBroker({
       store: this.store,
       meter: this.meter,
-      logger: {
-        debug: line('debug'),
-        info: line('info'),
-        warn: line('warn'),
-        error: line('error'),
-      },
+      logger,
       ...brokerOptions,
     });
     this.close = () => broker.close();
